@@ -391,7 +391,7 @@ ANSWERED = {
     "rs.rhale(local, jacobian=None)": (TypeError, "local_effects(model, X, jacobian=...)"),
     'rs.ale_from_local(local, categorical="a")': (TypeError, "ale_local_effects(model, X, categor"),
     'rs.RegionalRHALE(X, model).summary("a")': (AttributeError, "regional_rhale"),
-    'rs.plots.effect(effect, "a", heterogeneity=True)': (TypeError, "'spread'"),
+    'rs.plots.effect(effect, "a", heterogeneity=True)': (TypeError, 'style="paper"'),
     # PyALE, R's ale, iml
     'rs.plot_ale(effect, "a")': (AttributeError, "plot(effect)"),
     'rs.ale_2d(model, X, ["a", "b"])': (AttributeError, "ale2(model, X, (a, b))"),

@@ -153,7 +153,7 @@ DIFFERENT: Mapping[str, str] = {
     ),
     "show": "matplotlib.pyplot.show() shows it.",
     "level": "Intervals of another level: confint(effect, level=0.9), which plot and tidy take.",
-    "heterogeneity": 'The spread is in every effect; plots.effect(..., spread="band") draws it '
+    "heterogeneity": 'The spread is in every effect; plots.effect(..., style="paper") draws it '
     "around the curve.",
 }
 

@@ -350,8 +350,8 @@ def _draw(effect: xr.Dataset, local: xr.Dataset) -> Figure:
         curves: Figure = plot_effects(effect)[0].figure
         return curves
     with sns.axes_style("ticks"), sns.plotting_context("paper", font_scale=1.1):
-        figure = plt.figure(figsize=(1.5 + 3.8 * n_features, 6.0), layout="constrained")
-        axes = figure.subplots(2, n_features, squeeze=False)
+        figure = plt.figure(figsize=(1.5 + 3.8 * n_features, 6.6), layout="constrained")
+        axes = figure.subplots(3, n_features, squeeze=False, height_ratios=[3.1, 2.1, 1.2])
     for column in range(n_features):
         plot_effect(effect, column, local, ax=axes[:, column])
     sns.despine(figure)

@@ -478,6 +478,7 @@ def plot_bins(
     return as_array(panels)
 
 
-def column(heights: list[float]) -> list[Axes]:
+def column(heights: list[float], *, sharex: bool = False) -> list[Axes]:
     """A figure with panels of these heights in inches, one below the other."""
-    return list(new_panels(len(heights), 1, (7.0, sum(heights)), height_ratios=heights)[:, 0])
+    size = (7.0, sum(heights))
+    return list(new_panels(len(heights), 1, size, height_ratios=heights, sharex=sharex)[:, 0])

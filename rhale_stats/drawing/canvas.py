@@ -63,7 +63,7 @@ def given_axes(
         axes = [axes] if n_axes == 1 else panels_within(axes, n_axes)
     if not isinstance(axes, Sequence | np.ndarray):
         raise TypeError(f"{expected}; got {type(axes).__name__}. {advice}")
-    panels = _flat(axes)
+    panels = flat_axes(axes)
     for panel in panels:
         if not isinstance(panel, Axes):
             raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
@@ -92,13 +92,13 @@ def panels_within(panel: Axes, n_panels: int) -> list[Axes]:
     return [panel.figure.add_subplot(grid[number]) for number in range(n_panels)]
 
 
-def _flat(axes: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
+def flat_axes(axes: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
     """The items of nested sequences, in order (NumPy would convert them to arrays)."""
     flat = []
     # A masked array would hold itself.
     parts = np.asarray(axes).ravel() if isinstance(axes, np.ndarray) else axes
     for part in parts:
-        flat += _flat(part) if isinstance(part, list | tuple | np.ndarray) else [part]
+        flat += flat_axes(part) if isinstance(part, list | tuple | np.ndarray) else [part]
     return flat
 
 
@@ -177,9 +177,9 @@ def entitle(panel: Axes, text: str) -> None:
     panel.set_title("\n".join(lines), parse_math=False)
 
 
-def upright(text: str, units: str) -> str:
+def upright(text: str, units: str, most: int = LABEL_LENGTH) -> str:
     """Label of a y axis, broken into lines if it is long."""
-    if len(text) + len(units) <= LABEL_LENGTH:
+    if len(text) + len(units) <= most:
         return with_units(text, units)
     lines = [text, f"[{units}]"] if units else [text]
     return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)

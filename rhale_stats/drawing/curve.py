@@ -17,6 +17,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.canvas import (
     AVERAGE,
     HETEROGENEITY,
+    HETEROGENEITY_FILL,
     REFERENCE,
     UNCERTAINTY,
     UNCERTAINTY_LIGHT,
@@ -45,7 +46,6 @@ from rhale_stats.drawing.legend import (
     OWN_SPREAD,
     ROWS_INTERVAL,
     error_text,
-    note,
     say_constant,
 )
 from rhale_stats.inference.parts import with_rows_alone
@@ -57,10 +57,10 @@ BAR_WIDTH = 0.7
 LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
 # Bars of the histogram of the rows, their colour, and the height of the largest in panels.
 N_BARS, ROWS_FILL, HEIGHT = 40, "#c3ddec", 0.09
-# Shares of the rows below and above which a panel is paler, how much, and least of the axis for it.
-INNER, PALE, MIN_PALE = (0.01, 0.99), 0.55, 0.02
-# Beyond the inner range a panel reaches by so much of it at most.
-REACH = 0.5
+# Percentiles of the rows between which panels reach, and the least part of an axis to leave out.
+INNER, MIN_CUT = (1.0, 99.0), 0.02
+# A panel is paler at bars of fewer rows that are also fewer than this share of what is usual.
+PALE, FEW_ROWS, FEW_OF_USUAL = 0.55, 10, 0.1
 # Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
 # Longest name where they are turned; points that a name needs beside others, upright and aslant.
@@ -188,14 +188,18 @@ def enlarge(panel: Axes, least: float) -> None:
 
 
 def draw_curves(
-    panels: Sequence[Axes], rows: Sequence[FeatureResult], label: str = "", spread: str = "none"
+    panels: Sequence[Axes],
+    rows: Sequence[FeatureResult],
+    label: str = "",
+    spread: str = "none",
+    percentiles: tuple[float, float] = INNER,
 ) -> None:
     """A curve in every panel, all on one scale; ``label`` is that of the y axes of a figure."""
-    limits = common_limits(rows, spread)
+    limits = common_limits(rows, spread, percentiles)
     for panel, row in zip(panels, rows, strict=True):
         if row.sizes["bin"]:
             draw_curve(panel, row, spread)
-            keep_to_rows([panel], row)
+            keep_to_rows([panel], row, percentiles)
             draw_histogram(panel, row)
         else:
             say_constant(panel)
@@ -206,28 +210,65 @@ def draw_curves(
         panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
 
 
-def keep_to_rows(panels: Sequence[Axes], row: FeatureResult) -> None:
-    """Make panels paler beyond the inner 98 % of the rows, and end them where the axis goes on.
+def axis_ends(row: FeatureResult, percentiles: tuple[float, float]) -> FloatArray:
+    """Ends of the axis of one feature: percentiles of its rows; of levels, all of it.
 
-    That is where it is longer by more than half of the inner range: a few distant rows would leave
-    no room for the others. A note above the last panel says how far it goes.
+    Little that would be left out is not: it gives no room to the rest.
     """
+    whole = row["edge_value"].values[[0, -1]]
+    inner = quantiles_of(row, np.array(percentiles) / 100)
+    if inner is None:
+        return whole
+    return np.where(np.abs(whole - inner) > MIN_CUT * np.ptp(whole), inner, whole)
+
+
+def keep_to_rows(
+    panels: Sequence[Axes], row: FeatureResult, percentiles: tuple[float, float]
+) -> None:
+    """Let panels reach between percentiles of the rows, paler where few rows are.
+
+    A few distant rows would leave no room for the others. The first panel says how far they go.
+    """
+    if row.is_categorical:
+        return
+    whole, ends = row["edge_value"].values[[0, -1]], axis_ends(row, percentiles)
+    margin, stretches = 0.02 * np.ptp(ends) * np.array([-1, 1]), _few_rows(row, ends)
+    for panel in panels:
+        panel.set_xlim(*np.where(ends == whole, ends + margin, ends))
+        for stretch in stretches:
+            panel.axvspan(*stretch, zorder=6, gid=OURS, color="white", alpha=PALE, linewidth=0)
+    for side, text, end, inner in zip((0, 1), ("← from {}", "to {} →"), whole, ends, strict=True):
+        if end != inner:
+            place: dict[str, Any] = {
+                "transform": panels[0].transAxes,
+                "ha": ("left", "right")[side],
+            }
+            panels[0].text(
+                side,
+                1,
+                text.format(f"{end:.4g}"),
+                va="top",
+                fontsize="x-small",
+                zorder=7,
+                gid=OURS,
+                **place,
+            )
+
+
+def _few_rows(row: FeatureResult, ends: FloatArray) -> list[FloatArray]:
+    """Stretches of the axis in which few rows are: for their number and beside the others."""
     total = _rows_below(row)
     if total is None:
-        return
-    edges, below = total
-    whole, inner = edges[[0, -1]], np.interp(np.array(INNER) * below[-1], below, edges)
-    ends = np.clip(inner + REACH * np.ptp(inner) * np.array([-1, 1]), *whole)
-    for panel in panels:
-        if (ends != whole).any():
-            panel.set_xlim(*ends + 0.02 * np.ptp(ends) * np.array([-1, 1]))
-        for begin, end in zip(whole[[0, 1]], inner, strict=True):
-            if abs(end - begin) > MIN_PALE * np.ptp(whole):
-                pale: dict[str, Any] = {"color": "white", "alpha": PALE, "linewidth": 0}
-                panel.axvspan(*sorted((begin, end)), zorder=6, gid=OURS, **pale)
-    if (ends != whole).any():
-        beyond = [f"{end:.4g}" for end in whole[ends != whole]]
-        note(panels[-1], f"the axis goes on to {' and '.join(beyond)}")
+        return []
+    places, below = total
+    bars = np.linspace(ends[0], ends[1], N_BARS + 1)
+    share = np.diff(np.interp(bars, places, below)) / below[-1]
+    # With the neighbours of each: single bars do not stand out.
+    share = np.convolve(np.pad(share, 1, mode="edge"), np.ones(3) / 3, mode="valid")
+    n_rows = float(row["n_obs"].values.sum())
+    few = (share * n_rows < FEW_ROWS) & (share < FEW_OF_USUAL / N_BARS)
+    turns = np.flatnonzero(np.diff(few, prepend=False, append=False))
+    return list(bars[turns].reshape(-1, 2))
 
 
 def draw_histogram(panel: Axes, row: FeatureResult) -> None:
@@ -277,23 +318,51 @@ def quantiles_of(row: FeatureResult, shares: FloatArray) -> FloatArray | None:
     return None if total is None else np.interp(shares * total[1][-1], total[1], total[0])
 
 
-def common_limits(rows: Sequence[FeatureResult], spread_as: str) -> tuple[float, float] | None:
+def common_limits(
+    rows: Sequence[FeatureResult],
+    spread_as: str,
+    percentiles: tuple[float, float] = (0.0, 100.0),
+) -> tuple[float, float] | None:
     """Limits that contain every curve with its bands and intervals; None without any curve."""
     ends = [0.0]
     for row in rows:
         if not row.sizes["bin"]:
             continue
-        _, curve, spread, *about = curve_drawn(row)
+        x, curve, spread, *about = curve_drawn(row)
         missing = missing_mark(row)
         wide = spread_as == "band" and not row.is_categorical
         drawn = [
-            *([] if missing is None else [missing]),
             curve,
             *([curve - spread, curve + spread] if wide else []),
             *[part for part in about if part is not None],
         ]
-        for part in drawn:
-            ends.extend(part[~np.isnan(part)])
+        low, high = axis_ends(row, percentiles)
+        in_sight = (x >= low) & (x <= high)
+        for part in (
+            *[part[..., in_sight] for part in drawn],
+            *([] if missing is None else [missing]),
+        ):
+            ends.extend(part[np.isfinite(part)])
+    return _with_room(ends)
+
+
+def bin_limits(
+    row: FeatureResult, percentiles: tuple[float, float], *, bars: bool
+) -> tuple[float, float] | None:
+    """Limits that contain 0 and the effects of the bins in sight with what is drawn about them."""
+    low, high = axis_ends(row, percentiles)
+    in_sight = (row["bin_right"].values > low) & (row["bin_left"].values < high)
+    effect, ends = row["effect"].values, [0.0]
+    about = [effect, *([effect + side * row["heterogeneity"].values for side in (-1, 1)] * bars)]
+    about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
+    for part in about:
+        in_bins = part[..., in_sight]
+        ends.extend(in_bins[np.isfinite(in_bins)])
+    return _with_room(ends)
+
+
+def _with_room(ends: Sequence[float]) -> tuple[float, float] | None:
+    """Limits with some room about the least and the largest of numbers; None if they are equal."""
     low, high = min(ends), max(ends)
     if low == high:
         return None
@@ -518,69 +587,81 @@ def _percent(interval: Interval) -> str:
     return f"{100 * float(interval.attrs['ci_prob']):g} %" if "ci_prob" in interval.attrs else "? %"
 
 
-def draw_bins(panel: Axes, row: FeatureResult) -> None:
-    """Draw the effects of the bins of one feature, with their spread and their intervals."""
-    edges = row["edge_value"].values
-    span = np.ptp(edges)
-    panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
-    has_spread = draw_own_spread(panel, row, opacity=0.1, linewidths=0.6)
-    bins = row.dataset.isel(bin=row["effect"].notnull().values)
-    mean, middle = bins["effect"].values, (bins["bin_left"].values + bins["bin_right"].values) / 2
+def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
+    """Draw the effect of every bin, the slope of the curve along it, with its intervals as areas.
+
+    With ``bars`` from zero on, and with plus and minus the heterogeneity, as in the paper.
+    """
+    bins = with_rows_alone(row.dataset.isel(bin=row["effect"].notnull().values))
+    left, right, mean = [bins[name].values for name in ("bin_left", "bin_right", "effect")]
+    ends = np.column_stack([left, right])
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    # Maximum width of bars in points, so that they do not overlap.
-    gap = np.diff(middle).min() if len(middle) > 1 else span
-    room = gap / span * panel.get_window_extent().width * 72 / panel.figure.dpi
-    _draw_averages(panel, row, linewidth=1.6)
-    if not has_spread:
+    if bars:
+        panel.bar(left, mean, right - left, align="edge", color=LEVEL_FILL, zorder=1)
         panel.errorbar(
-            middle,
+            ends.mean(axis=1),
             mean,
             yerr=bins["heterogeneity"].values,
             fmt="none",
             ecolor=HETEROGENEITY,
-            elinewidth=np.clip(0.1 * room, 0.5, 1.0),
-            capthick=np.clip(0.1 * room, 0.5, 1.0),
-            capsize=np.clip(0.25 * room, 0.8, 4.0),
+            elinewidth=1.0,
+            capsize=2.0,
             zorder=3,
             label=BIN_SPREAD,
         )
-    thick = np.clip(0.3 * room, 1.4, 3.0)
-    bins = with_rows_alone(bins)
-    parts = "effect_ci_rows" in bins
-    if "effect_ci" in bins:
-        panel.errorbar(
-            middle,
-            *bar(ends_of(bins["effect_ci"])),
-            fmt="none",
-            ecolor=UNCERTAINTY_LIGHT if parts else UNCERTAINTY,
-            elinewidth=thick,
-            capsize=0,
-            zorder=5,
-            label=f"{_percent(bins['effect_ci'])} {BIN_INTERVAL}",
-        )
-    if parts:
-        panel.errorbar(
-            middle,
-            *bar(ends_of(bins["effect_ci_rows"])),
-            fmt="none",
-            ecolor=UNCERTAINTY,
-            elinewidth=thick,
-            capsize=0,
-            zorder=5.1,
-            label=rows_label(bins["effect_ci"], BIN_ROWS),
-        )
+    lines = LineCollection(
+        list(np.stack([ends, np.column_stack([mean, mean])], axis=-1)),
+        colors=AVERAGE,
+        linewidths=1.6,
+    )
+    lines.set(zorder=4, capstyle="butt", label=BIN)
+    panel.add_collection(lines)
+    for name, colour, text in (
+        ("effect_ci", UNCERTAINTY_LIGHT, BIN_INTERVAL),
+        ("effect_ci_rows", UNCERTAINTY, BIN_ROWS),
+    ):
+        if name in bins:
+            low, high = ends_of(bins[name])
+            corners = [(left, low), (right, low), (right, high), (left, high)]
+            areas = PolyCollection(
+                np.stack([np.column_stack(corner) for corner in corners], axis=1)[
+                    np.isfinite(low + high)
+                ],
+                facecolors=to_rgba(colour, 0.6),
+                linewidths=0,
+                zorder=2,
+            )
+            areas.set_label(f"{_percent(bins['effect_ci'])} {text}")
+            panel.add_collection(areas)
     if "effect_band" in bins:
-        panel.errorbar(
-            middle,
-            *bar(ends_of(bins["effect_band"])),
-            fmt="none",
-            ecolor=UNCERTAINTY,
-            elinewidth=0.3 * thick,
-            capthick=0.3 * thick,
-            capsize=thick,
-            zorder=4.5,
-            label=f"{_percent(bins['effect_band'])} {BIN_BAND}",
+        bounds = ends_of(bins["effect_band"])
+        bounds = np.concatenate([np.column_stack([bound, bound]) for bound in bounds])
+        band = LineCollection(
+            list(np.stack([np.tile(ends, (2, 1)), bounds], axis=-1)),
+            colors=UNCERTAINTY,
+            linewidths=0.7,
         )
+        band.set(zorder=2.5, label=f"{_percent(bins['effect_band'])} {BIN_BAND}")
+        panel.add_collection(band)
+    panel.autoscale_view(scalex=False)
+
+
+def draw_heterogeneity(panel: Axes, row: FeatureResult, percentiles: tuple[float, float]) -> None:
+    """Draw how much the rows differ along the axis: their standard deviation, from zero on."""
+    pieces = row.spread_pieces()
+    if pieces is None:
+        edges = np.append(row["bin_left"].values, row["bin_right"].values[-1:])
+        spread = row["heterogeneity"].values
+    else:
+        edges, spread = pieces.edges, pieces.spread
+    how: dict[str, Any] = {"fill": True, "facecolor": HETEROGENEITY_FILL, "zorder": 2}
+    strip = StepPatch(np.nan_to_num(spread), edges, edgecolor=HETEROGENEITY, linewidth=0.8, **how)
+    panel.add_patch(strip)
+    low, high = axis_ends(row, percentiles)
+    in_sight = spread[(edges[1:] > low) & (edges[:-1] < high) & np.isfinite(spread)]
+    # What is nothing beside the effects shall look like it.
+    least = max(ERRORS_SHOWN * error_text(row), 0.1 * np.nanmax(np.abs(row["effect"].values)))
+    panel.set_ylim(0, 1.1 * max(in_sight.max(initial=0.0), least) or 1.0)
 
 
 def bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:

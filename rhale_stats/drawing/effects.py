@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice
+from rhale_stats.arguments.checks import check_choice, check_percentiles
 from rhale_stats.arguments.words import shown as shortly
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.bins import column
@@ -23,15 +23,20 @@ from rhale_stats.drawing.canvas import (
     date_axis,
     draw_ends,
     entitle,
+    flat_axes,
     given_axes,
     output_label,
     refuse_reference,
     several_panels,
 )
 from rhale_stats.drawing.curve import (
+    INNER,
+    bin_limits,
+    common_limits,
     draw_bins,
     draw_curve,
     draw_curves,
+    draw_heterogeneity,
     draw_histogram,
     draw_shares,
     ends_of,
@@ -50,7 +55,7 @@ from rhale_stats.drawing.legend import (
     say_limited,
 )
 from rhale_stats.drawing.profile import plot_profile, plot_profiles
-from rhale_stats.drawing.rows import draw_rug, draw_violins, pair, rows_of
+from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
@@ -274,19 +279,19 @@ def plot_effect(
     local: xr.Dataset | None = None,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     *,
-    spread: str = "strip",
+    style: str = "curve",
+    violins: bool = False,
+    percentiles: tuple[float, float] = INNER,
     reference: Any = None,
 ) -> NDArray[np.object_]:
-    """Effect of one feature: its curve above, its bins below.
+    """Effect of one feature: its curve, its effect per unit, and how much rows differ.
 
     Black and grey are about the average and how sure it is; colour is about rows. The upper panel
-    shows the curve and, dashed, a pointwise 95 % interval. The lower panel, a strip of its own for
-    the rows, shows the effect of every bin with, as a bar, a 95 % interval, and the area of plus
-    and minus the heterogeneity, which changes at the edges of its own bins (``spread``); with
-    ``local`` also a violin of the local effects in every bin, and a rug of the feature's values. In
-    a linear bin the effect is a sloped line, with its bar in the middle. If `confint` was called,
-    its intervals replace these. If `confband` was called, simultaneous bands are drawn as thin
-    lines along the curve and as thin extensions of the bars.
+    shows the curve and, dashed, a pointwise 95 % interval. The panel below shows the slope of that
+    very curve: the effect of every bin, with a 95 % interval as an area; by its width it is the
+    change of the curve over the bin. The strip at the bottom is the heterogeneity, the standard
+    deviation of the rows' effects at a place (``spread``). If `confint` was called, its intervals
+    replace these. If `confband` was called, simultaneous bands are drawn as thin lines.
 
     Parameters
     ----------
@@ -298,47 +303,53 @@ def plot_effect(
         Name or number of the feature. Without it, where there are several, all are drawn as by
         `plots.effects`.
     local : Dataset, optional
-        The local effects that ``effect`` was made from. All rows used for estimation are drawn,
-        with their weights if there are any.
-    ax : Axes, or pair of them, optional
-        The upper and the lower panel; in a single one the curve alone is drawn, as by
-        `plots.effects`. By default those of a new figure.
-    spread : {"strip", "band"}, default "strip"
-        Where the heterogeneity is drawn: in the lower panel alone, or, as in the paper, also as a
-        band of plus and minus its sum around the curve.
+        The local effects that ``effect`` was made from. Then 10, 50 and 90 % of the rows used for
+        estimation, with their weights if there are any, are drawn as a bar in every bin.
+    ax : Axes, or two or three of them, optional
+        The panels; without a third there is no strip. In a single one the curve alone is drawn, as
+        by `plots.effects`. By default those of a new figure.
+    style : {"curve", "paper"}, default "curve"
+        "paper" is Figure 3b of the paper: a band of plus and minus the accumulated heterogeneity
+        around the curve; bars of the bins with plus and minus their heterogeneity, and violins if
+        ``local`` is given.
+    violins : bool, default False
+        Whether ``local`` is drawn as a violin in every bin.
+    percentiles : pair of float, default (1, 99)
+        Between which percentiles of the rows the axis reaches; (0, 100) for all of it.
     reference : number or level, optional
         A value of the feature. The curve is drawn as the difference from its value there, with
         intervals of that difference; the spread is not drawn as a band.
 
     Returns
     -------
-    ndarray of shape (2,)
-        The upper and the lower Axes; the one, or one a feature, where only curves are drawn.
+    ndarray of shape (3,)
+        The Axes from above: curve, effect, heterogeneity. Two of levels, of effects of several
+        models and of the paper's style; one, or one a feature, where only curves are drawn.
 
     Raises
     ------
     KeyError
         Unknown feature, or a feature that ``local`` does not have.
     TypeError
-        ``effect`` or ``local`` is another kind of object, or ``ax`` is not a pair of Axes.
+        ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.
     ValueError
-        The number of Axes is not two, or rows of ``local`` lie in no bin; another ``spread``; a
+        Another number of Axes, or rows of ``local`` that lie in no bin; another ``style``; a
         ``reference`` where there is no curve, or of effects of several models.
 
     Notes
     -----
-    The band of ``spread="band"`` is the spread of the output if every row keeps its
-    rank all along the axis (comonotone, math [9]): the ``spread``, accumulated. Results without
-    ``spread``, as those of `merge`, have ``curve_std_sum`` instead, and whiskers in the
-    lower panel. It measures how much the rows differ and does not shrink with their number. The
-    intervals and confidence bands of the average do shrink. It is 0 where the axis begins and grows
-    from there, and can be wider than the range of the output: it is easily taken for uncertainty,
-    and is no default for that reason. A pointwise interval contains the curve at a given point in
-    95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
+    The paper's band is the spread of the output if every row keeps its rank all along the axis
+    (comonotone, math [9]): the ``spread``, accumulated. It measures how much the rows differ and
+    does not shrink with their number. The intervals and confidence bands of the average do shrink.
+    It is 0 where the axis begins and grows from there, and can be wider than the range of the
+    output: it is easily taken for uncertainty, and is no default for that reason. Nor are curves of
+    10 and 90 % of the rows, which would assume the same: of trees, whose rows take turns at steps,
+    they are far apart where all rows have one curve. A pointwise interval contains the curve at a
+    given point in 95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
 
-    The bars above the axis are a histogram of the rows, as far as the counts of cells tell it; with
-    ``local`` there is the rug instead. Beyond the inner 98 % of the rows both panels are paler, and
-    they end where the axis goes on by more than half of that range; a note says how far.
+    The bars above the axis of the curve are a histogram of the rows, as far as the counts of cells
+    tell it. The axis reaches over the inner 98 % of the rows; small numbers say how far it goes on.
+    All is paler where there are few rows, fewer than 10 in a fortieth of the axis.
 
     If `std_error` was given the model, the intervals hold its parameters, too. They are then drawn
     light, and dark within them the intervals of the rows alone, with the same quantile: lengths
@@ -350,13 +361,10 @@ def plot_effect(
     too narrow, by at most t ``slope_se`` width^2 / 8, where t is the quantile of `confint`.
 
     A violin is a kernel density estimate from the smallest to the largest local effect of its
-    bin, with Silverman's bandwidth, scaled to the bin's width: its area has no meaning. If long
+    bin, with Silverman's bandwidth, a third of the bin wide: its area has no meaning. If long
     tails would hide the bins, the panel shows the central 99 % of the local effects, and a note
-    gives the share off the scale. The rug is darker where there are more rows, and becomes a strip
-    if its ticks would merge.
-
-    In a linear bin the violin shows the residuals about the line: every local effect is moved along
-    the slope to the middle of the bin.
+    gives the share off the scale. In a linear bin violins and bars show the residuals about the
+    line: every local effect is moved along the slope to the middle of the bin.
 
     For a categorical feature the upper panel has a bar for every level, with the interval and band
     as whiskers. The lower panel shows the share and number of rows at every level; ``local`` is not
@@ -385,11 +393,12 @@ def plot_effect(
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> upper, lower = rs.plots.effect(rs.rhale(local), "x0", local)
-    >>> upper.get_ylabel(), lower.get_ylabel()
+    >>> curve, slope, strip = rs.plots.effect(rs.rhale(local), "x0", local)
+    >>> curve.get_ylabel(), slope.get_ylabel()
     ('effect on output', 'd output / d x0')
     """
-    check_choice("spread", spread, ("strip", "band"))
+    check_choice("style", style, ("curve", "paper"))
+    percentiles = check_percentiles(percentiles)
     local = None if local is None else check_local(local)
     names = (
         feature_names(effect)
@@ -399,10 +408,12 @@ def plot_effect(
     if len(names) == 1:
         feature = names[0]
     if feature is None or (isinstance(ax, Axes) and not PROFILE.holds(effect)):
-        band = "band" if spread == "band" else "none"
+        spread = "band" if style == "paper" else "none"
         if feature is not None and reference is not None:
             reference = {feature_names(effect)[feature_position(effect, feature)]: reference}
-        return plot_effects(effect, feature, ax=ax, spread=band, reference=reference)
+        return plot_effects(
+            effect, feature, ax=ax, spread=spread, percentiles=percentiles, reference=reference
+        )
     if ENSEMBLE.holds(effect):
         refuse_reference(reference)
         return plot_ensemble(effect, feature, ax)
@@ -413,34 +424,45 @@ def plot_effect(
     # The others are not drawn.
     effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))
     if reference is not None:
-        effect, spread = relative_to(effect, reference), "strip"
+        effect = relative_to(effect, reference)
     row = one_feature(effect, 0)
     rows = None
     if local is not None:
         rows = rows_of(estimation_rows(local, effect), row)
-    levels = row.is_categorical
+    levels, paper = row.is_categorical, style == "paper"
+    is_pair = isinstance(ax, list | tuple | np.ndarray) and len(flat_axes(ax)) == 2
+    n_panels = 2 if levels or paper or is_pair else 3
+    heights = [3.6, 1.6] if levels else [3.1, 2.1, 1.2][:n_panels]
     with several_panels(
-        "ax", ax, 2, "an upper and a lower one", lambda: column([3.6, 1.6]) if levels else pair()
+        *("ax", ax, n_panels, "from above"),
+        lambda: column(heights, sharex=not levels),
     ) as panels:
-        upper, lower = panels
+        upper, lower = panels[:2]
         if levels:
             _draw_levels(upper, lower, effect, row)
             return as_array(panels)
-        label_axes(upper, lower, effect, row)
+        label_axes(panels, effect, row)
         if not row.sizes["bin"]:
             say_empty(panels)
             return as_array(panels)
-        draw_curve(upper, row, spread)
-        draw_bins(lower, row)
-        upper.set_xlim(lower.get_xlim())
-        if rows is not None:
+        draw_curve(upper, row, "band" if paper and reference is None else "none")
+        draw_bins(lower, row, bars=paper)
+        limits = [
+            common_limits([row], "band" if paper else "none", percentiles),
+            bin_limits(row, percentiles, bars=paper),
+        ]
+        for panel, ends in zip(panels, limits, strict=False):
+            if ends is not None:
+                panel.set_ylim(*ends)
+        if rows is not None and (violins or paper):
             draw_violins(lower, rows, row)
+        elif rows is not None:
+            draw_row_bars(lower, rows, row)
         keep_noise_small(upper, lower, row)
-        keep_to_rows(panels, row)
-        if rows is not None:
-            draw_rug(lower, rows, row["edge_value"].values)
-        else:
-            draw_histogram(lower, row)
+        if n_panels == 3:
+            draw_heterogeneity(panels[2], row, percentiles)
+        keep_to_rows(panels, row, percentiles)
+        draw_histogram(upper, row)
         draw_legend(panels)
     return as_array(panels)
 
@@ -471,6 +493,7 @@ def plot_effects(
     max_features: int = MAX_FEATURES,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     spread: str = "none",
+    percentiles: tuple[float, float] = INNER,
     reference: Mapping[str, Any] | None = None,
 ) -> NDArray[np.object_]:
     """Curves of all features, one panel each, with one y scale.
@@ -478,7 +501,7 @@ def plot_effects(
     Every panel shows the curve, a pointwise 95 % interval (dashed; with the parameters of the model
     light, and dark within it that of the rows) and the simultaneous band of `confband` (thin), as
     in the upper panel of `plots.effect`, whose notes explain them. Bars above the axes are a
-    histogram of the rows; beyond the inner 98 % of them panels are paler.
+    histogram of the rows; panels are paler where few of them are.
 
     Parameters
     ----------
@@ -499,6 +522,8 @@ def plot_effects(
     spread : {"none", "band"}, default "none"
         Whether to draw the heterogeneity as a band around the curves, as in the paper;
         `plots.effect` and `plots.summary` have it beside them.
+    percentiles : pair of float, default (1, 99)
+        Between which percentiles of the rows axes reach; (0, 100) for all of them.
     reference : mapping, optional
         Values by the names of features. Their curves are drawn as differences from the value
         there, with intervals of these differences; the titles say so.
@@ -534,6 +559,7 @@ def plot_effects(
     ['x0', 'x1']
     """
     check_choice("spread", spread, ("none", "band"))
+    percentiles = check_percentiles(percentiles)
     if reference is not None and not isinstance(reference, Mapping):
         raise TypeError(
             f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
@@ -579,7 +605,8 @@ def plot_effects(
             date_axis(panel, units)
             if not new_figure and (panel is panels[0] or not isinstance(ax, Axes)):
                 panel.set_ylabel(output_label(effect), parse_math=False)
-        draw_curves(panels, rows, output_label(effect) if new_figure else "", spread)
+        label = output_label(effect) if new_figure else ""
+        draw_curves(panels, rows, label, spread, percentiles)
         if limited:
             say_limited(panels, effect.sizes["feature"])
         draw_legend(panels)

@@ -34,6 +34,7 @@ CURVE, BIN = "average effect,\naccumulated", "average effect\nin the bin"
 MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
 OWN_SPREAD = "± heterogeneity\nin bins of its own"
+BARS = "10, 50, 90 % of the\nrows in the bin"
 AT_LEVEL = "average effect\nat the level"
 # Suffix of intervals that include only the sampling of rows.
 GIVEN = ", model as given"
@@ -73,7 +74,7 @@ OBSERVED, PREDICTED = "observed, with the interval\nof observed less predicted",
 LEGEND = (
     *(CURVE, AT_LEVEL, BIN, BAND, BIN_SPREAD, OWN_SPREAD),
     *(DIFFERENCE, CURVE_INTERVAL, BIN_INTERVAL, ROWS_INTERVAL, BIN_ROWS),
-    *(CURVE_BAND, BIN_BAND, VIOLIN),
+    *(CURVE_BAND, BIN_BAND, VIOLIN, BARS),
     *(TOTAL, WITHIN, BIN_ERROR, BIN_ERROR_SE),
     *(POINTS, EDGES, LOSS, CHOSEN),
     *(MISSING,),
@@ -125,11 +126,15 @@ def grid_of_panels(
     return panels[:n_panels]
 
 
-def label_axes(upper: Axes, lower: Axes, effect: xr.Dataset, row: Result) -> None:
-    """Name the axes of both panels: output above, effect below, and the feature."""
+def label_axes(panels: Sequence[Axes], effect: xr.Dataset, row: Result) -> None:
+    """Name the axes: output above, then effect and heterogeneity, and the feature below."""
     # A name such as "cost [$]" is text, not a formula.
-    upper.set_ylabel(output_label(effect), parse_math=False)
-    label_bins(lower, effect, row)
+    panels[0].set_ylabel(output_label(effect), parse_math=False)
+    label_bins(panels[1], effect, row)
+    if len(panels) > 2:
+        panels[1].set_xlabel("")
+        panels[2].set_xlabel(feature_label(effect, str(row["feature"].values)), parse_math=False)
+        panels[2].set_ylabel("rows differ\n(SD)")
 
 
 def label_bins(panel: Axes, effect: xr.Dataset, row: Result) -> None:
@@ -139,7 +144,8 @@ def label_bins(panel: Axes, effect: xr.Dataset, row: Result) -> None:
     output_units = str(effect.attrs.get("output_units", ""))
     slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
     per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
-    panel.set_ylabel(upright(slope, per), parse_math=False)
+    # The panel is low.
+    panel.set_ylabel(upright(slope, per, 26), parse_math=False)
     panel.set_xlabel(feature_label(effect, name), parse_math=False)
     date_axis(panel, units)
 

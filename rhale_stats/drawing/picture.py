@@ -75,7 +75,8 @@ def plot(
         As in the function that draws. In a single Axes several panels are drawn within its bounds.
     percentiles : pair of float, optional
         Between which percentiles of the rows the axes of features reach, from 0 to 100, or shares
-        of the rows as (0.05, 0.95). By default all is shown.
+        of the rows as (0.05, 0.95). By default those of effects reach over the inner 98 %, and
+        others over all that is known.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def plot(
     >>> [panel.get_title() for panel in rs.plot(effect)]
     ['x0', 'x1']
     >>> len(rs.plot(effect, "x0"))
-    2
+    3
     >>> rs.plot([rs.pdp(model, X), rs.ice(model, X), effect], ["x0", "x1"]).shape
     (3, 2)
     """
@@ -130,6 +131,8 @@ def plot(
         result = _in_lines(public("confint")(result))
     if kind is kinds.TEST and name == "plots.forest" and "difference" in result:
         return _differences(result, ax, options)
+    if kind is kinds.EFFECT and name in PICTURES[kind] and percentiles is not None:
+        options, percentiles = {"percentiles": percentiles, **options}, None
     panels = public(name)(result, **chosen, **named, **options)
     return _within(panels, [result], percentiles)
 

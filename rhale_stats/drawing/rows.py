@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.drawing.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE, new_panels
+from rhale_stats.drawing.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE
 from rhale_stats.drawing.curve import draw_pieces, enlarge
 from rhale_stats.drawing.legend import (
+    BARS,
     DENSITY,
     EDGES,
     ERRORS_SHOWN,
@@ -98,6 +99,8 @@ def coloured(hue: ArrayLike, n_rows: int) -> RowColours:
 # Number of points of a violin, and the share of its bin's width that it takes.
 VIOLIN_POINTS = 512
 VIOLIN_WIDTH = 0.33
+# Shares of the rows: the ends of a bar, and the median within it.
+SHARES = (0.1, 0.5, 0.9)
 # Tails that would stretch a panel by this factor are cut off, down to the central part.
 LONG_TAILS = 2.0
 CENTRAL_PART = 0.99
@@ -151,10 +154,12 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
         panel.add_collection(shapes)
     if flat:
         panel.add_collection(LineCollection(flat, colors=HETEROGENEITY, linewidths=line, zorder=1))
+    panel.set_autoscaley_on(True)
     panel.autoscale_view(scalex=False)
     off_scale = shorten_tails(panel, rows, bins)
     if off_scale:
         say_off_scale(panel, off_scale)
+    panel.set_ylim(panel.get_ylim())
 
 
 def say_off_scale(panel: Axes, share: float) -> None:
@@ -357,9 +362,26 @@ def rows_of(local: xr.Dataset, row: FeatureResult) -> RowsInBins | None:
     return RowsInBins(x, g, weight, rows.frequency, bin_index(edges, x))
 
 
-def pair() -> list[Axes]:
-    """A new figure of two panels with a common horizontal axis."""
-    return list(new_panels(2, 1, (7.0, 6.0), sharex=True)[:, 0])
+def draw_row_bars(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
+    """Draw 10 to 90 % of the rows as a bar in every bin, and their median.
+
+    They are residuals about the effect: in a linear bin rows differ by their places, too.
+    """
+    left, right, mean = [row[name].values for name in ("bin_left", "bin_right", "effect")]
+    middle, width = (left + right) / 2, VIOLIN_WIDTH * (right - left)
+    away = rows.local_effect - row.slopes[rows.bin] * (rows.x - middle[rows.bin])
+    quantiles = np.full((len(SHARES), len(mean)), np.nan)
+    for position in np.unique(rows.bin):
+        inside = rows.bin == position
+        quantiles[:, position] = np.quantile(
+            away[inside], SHARES, method="inverted_cdf", weights=rows.weight[inside]
+        )
+    low, median, high = quantiles
+    limits = [*panel.get_ylim(), np.nanmin(low), np.nanmax(high)]
+    panel.bar(middle, high - low, width, low, color=HETEROGENEITY_FILL, zorder=1, label=BARS)
+    at_median: dict[str, Any] = {"colors": HETEROGENEITY, "linewidth": 0.8, "zorder": 1.1}
+    panel.hlines(median, middle - width / 2, middle + width / 2, **at_median)
+    panel.set_ylim(min(limits), max(limits))
 
 
 def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:

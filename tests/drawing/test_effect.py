@@ -96,6 +96,14 @@ def outlines(ax):
     return [path.vertices for path in labelled(ax, "local effects").get_paths()]
 
 
+def rug_of(local, effect):
+    """The rug of one feature, as pictures of regions have it."""
+    row, panel = one_feature(effect, 0), plt.figure().add_subplot()
+    rows = plots_rows.rows_of(local, row)
+    plots_rows.draw_rug(panel, rows, row["edge_value"].values)
+    return rug(panel)
+
+
 def rug(ax):
     (artist,) = [collection for collection in ax.collections if collection.get_gid() == "rug"]
     return artist
@@ -108,11 +116,17 @@ def bars(container):
     return segments[:, 0, 0], segments[:, :, 1]
 
 
+def areas(collection):
+    """Lower and upper ends of the intervals of bins, (bin, end), and their bins, (bin, end)."""
+    boxes = np.array([path.vertices[:4] for path in collection.get_paths()])
+    return boxes[:, [0, 1], 0], boxes[:, [0, 2], 1]
+
+
 # ---------------------------------------------------------------------------------- upper panel
 
 
 def test_curve_is_drawn_through_its_edges(effect):
-    upper, _ = plot_effect(effect, "x0")
+    upper, *_ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
     line = labelled(upper, plots_marks.CURVE)
     np.testing.assert_array_equal(line.get_xdata(), row["edge_value"])
@@ -121,7 +135,7 @@ def test_curve_is_drawn_through_its_edges(effect):
 
 def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
-    upper, _ = plot_effect(effect, "x0")
+    upper, *_ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
     x, curve = labelled(upper, plots_marks.CURVE).get_data()
     np.testing.assert_allclose(curve, rs.predict(effect, x, "x0"), rtol=1e-12, atol=1e-12)
@@ -135,7 +149,7 @@ def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
 
 def test_band_is_plus_and_minus_the_comonotone_spread(effect):
     assert plots_marks.BAND not in plot_effect(effect, "x0")[0].get_legend_handles_labels()[1]
-    upper, _ = plot_effect(effect, "x0", spread="band")
+    upper, *_ = plot_effect(effect, "x0", style="paper")
     row = effect.sel(feature="x0")
     (path,) = labelled(upper, plots_marks.BAND).get_paths()
     drawn = {tuple(vertex) for vertex in path.vertices}
@@ -149,9 +163,9 @@ def test_pictures_and_tables_show_the_same_intervals_in_small_bins():
     rng = np.random.default_rng(0)
     x, g = np.linspace(0, 1, 24), rng.normal(0, 3, 24)
     _, effect = given(x, g, np.linspace(0, 1, 7))
-    upper, lower = plot_effect(effect, 0)
+    upper, lower, *_ = plot_effect(effect, 0)
     table = rs.tidy(effect)
-    _, ends = bars(labelled(lower, "95 %"))
+    _, ends = areas(labelled(lower, "95 %"))
     np.testing.assert_allclose(ends, table[["conf_low", "conf_high"]], rtol=1e-12)
     known = rs.confint(effect)
     drawn = [line.get_ydata() for line in dashed(upper)]
@@ -165,12 +179,12 @@ def test_pictures_and_tables_show_the_same_intervals_in_small_bins():
 
 
 def test_missing_standard_errors_are_added(effect):
-    upper, lower = plot_effect(effect, "x0")
-    again, below = plot_effect(rs.std_error(effect), "x0")
+    upper, lower, *_ = plot_effect(effect, "x0")
+    again, below, *_ = plot_effect(rs.std_error(effect), "x0")
     for mine, theirs in zip(dashed(upper), dashed(again), strict=True):
         np.testing.assert_array_equal(mine.get_ydata(), theirs.get_ydata())
     np.testing.assert_array_equal(
-        bars(labelled(lower, "95 %"))[1], bars(labelled(below, "95 %"))[1]
+        areas(labelled(lower, "95 %"))[1], areas(labelled(below, "95 %"))[1]
     )
 
 
@@ -183,7 +197,7 @@ def test_missing_standard_errors_are_added(effect):
     ],
 )
 def test_interval_names_its_target(local, centering, target):
-    upper, _ = plot_effect(rs.rhale(local, centering=centering), "x0")
+    upper, *_ = plot_effect(rs.rhale(local, centering=centering), "x0")
     label = labelled(upper, "95 %").get_label().replace("\n", " ")
     assert label == f"95 % interval, pointwise, model as given{target}"
 
@@ -192,7 +206,7 @@ def test_interval_names_its_target(local, centering, target):
 
 
 def test_bins_span_their_edges_at_their_effect(effect):
-    _, lower = plot_effect(effect, "x0")
+    _, lower, *_ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
     segments = np.array(labelled(lower, plots_marks.BIN).get_segments())
     np.testing.assert_array_equal(segments[:, 0, 0], row["bin_left"])
@@ -200,48 +214,111 @@ def test_bins_span_their_edges_at_their_effect(effect):
     np.testing.assert_array_equal(segments[:, :, 1], np.repeat(row["effect"].values[:, None], 2, 1))
 
 
-def test_bars_are_heterogeneity_and_interval_at_the_middle(effect):
+def test_areas_are_intervals_and_bars_the_heterogeneity(effect):
     effect = rs.std_error(effect)
-    _, lower = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
-    middle = (row["bin_left"] + row["bin_right"]) / 2
-    quantile = stats.t.ppf(0.975, row["n_obs"] - 1)
-    for label, half in (
-        ("± heterogeneity", row["heterogeneity"]),
-        ("95 %", quantile * row["effect_se"]),
-    ):
-        at, ends = bars(labelled(lower, label))
-        np.testing.assert_array_equal(at, middle)
-        expected = np.column_stack([row["effect"] - half, row["effect"] + half])
+    bins = np.column_stack([row["bin_left"], row["bin_right"]])
+    half = stats.t.ppf(0.975, row["n_obs"] - 1) * row["effect_se"]
+    expected = np.column_stack([row["effect"] - half, row["effect"] + half])
+    for style in ("curve", "paper"):
+        _, lower, *_ = plot_effect(effect, "x0", style=style)
+        places, ends = areas(labelled(lower, "95 %"))
+        np.testing.assert_array_equal(places, bins)
         np.testing.assert_allclose(ends, expected, rtol=1e-12)  # two routes to one quantile
+    middle, ends = bars(labelled(lower, "± heterogeneity"))
+    np.testing.assert_array_equal(middle, bins.mean(axis=1))
+    half = row["heterogeneity"]
+    np.testing.assert_allclose(ends.T, [row["effect"] - half, row["effect"] + half], rtol=1e-12)
+    heights = [patch.get_height() for patch in lower.patches if not patch.get_gid()]
+    np.testing.assert_allclose(heights[:6], row["effect"])
+
+
+@pytest.mark.parametrize("bins", [rs.EqualWidthBins(6), None])
+def test_the_effect_of_a_bin_is_the_slope_of_the_curve_above(local, bins):
+    effect = rs.rhale(local, bins=bins)
+    upper, lower, _ = plot_effect(effect, "x0")
+    x, curve = labelled(upper, plots_marks.CURVE).get_data()
+    for (left, value), (right, _) in labelled(lower, plots_marks.BIN).get_segments():
+        rise = np.diff(np.interp([left, right], x, curve))
+        np.testing.assert_allclose(rise, value * (right - left), rtol=1e-9, atol=1e-9)
+
+
+def test_the_strip_is_how_much_rows_differ(local, effect):
+    (strip,) = plot_effect(effect, "x0")[2].patches
+    heights, edges, _ = strip.get_data()
+    row = effect.sel(feature="x0")
+    np.testing.assert_array_equal(heights, row["heterogeneity"])
+    np.testing.assert_array_equal(edges, row["edge_value"])
+    default = rs.rhale(local)
+    panel = plot_effect(default, "x0")[2]
+    heights, edges, _ = panel.patches[0].get_data()
+    held = default.sel(feature="x0")
+    n_cells = int(held["spread"].notnull().sum())
+    # `spread` is that to the right of an edge.
+    places = np.searchsorted(edges, held["edge_value"].values[:n_cells], "right") - 1
+    np.testing.assert_allclose(heights[places], held["spread"].values[:n_cells])
+    assert panel.get_ylim() == (0, pytest.approx(1.1 * heights.max()))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_bars_of_the_rows_reach_from_10_to_90_percent(rng, weighted):
+    x, g = rng.uniform(0, 1, 300), rng.lognormal(size=300)
+    weight = rng.uniform(0.2, 2, 300) if weighted else np.ones(300)
+    local, effect = given(x, g, [0, 0.5, 1], weight=weight)
+    _, lower, _ = plot_effect(effect, 0, local)
+    drawn = labelled(lower, plots_marks.BARS)
+    for patch, inside in zip(drawn, (x < 0.5, x >= 0.5), strict=True):
+        order = np.argsort(g[inside])
+        share = np.cumsum(weight[inside][order]) / weight[inside].sum()
+        low, high = g[inside][order][np.searchsorted(share, [0.1, 0.9])]
+        assert patch.get_y() == low
+        assert patch.get_y() + patch.get_height() == pytest.approx(high)
+        assert patch.get_width() == pytest.approx(0.33 * 0.5)
+    bottom, top = lower.get_ylim()
+    assert bottom <= min(patch.get_y() for patch in drawn)
+    assert top >= max(patch.get_y() + patch.get_height() for patch in drawn)
 
 
 def test_zero_is_always_in_sight():
     local, effect = given(np.linspace(0, 1, 50), np.linspace(100, 101, 50), [0, 0.5, 1])
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     bottom, top = lower.get_ylim()
     assert bottom < 0 < top
     assert any(np.all(np.asarray(line.get_ydata()) == 0) for line in lower.lines)
 
 
-def test_a_histogram_of_the_rows_and_paler_tails(rng):
-    """Of rows in cells: with the height of the largest bar, and paler beyond the inner 98 %."""
+def test_a_histogram_of_the_rows_over_their_inner_98_percent(rng):
     x = np.append(rng.uniform(0, 1, 1000), 4.0)
     _, effect = given(x, 3 * x, list(np.linspace(0, 4, 41)))
     panels = plot_effect(effect, 0)
-    (bars_of_rows,) = [patch for patch in panels[1].patches if isinstance(patch, StepPatch)]
-    heights, edges, _ = bars_of_rows.get_data()
+    (of_rows,) = [patch for patch in panels[0].patches if isinstance(patch, StepPatch)]
+    heights, edges, _ = of_rows.get_data()
     shares = np.histogram(x, edges)[0] / len(x)
     # Rows of a cell count as evenly spread on either side of their mean.
     np.testing.assert_allclose(heights / heights.sum(), shares, atol=0.02)
-    assert panels[1].get_xlim()[1] == pytest.approx(panels[0].get_xlim()[1])
-    assert panels[1].get_xlim()[1] < 1.6
-    assert [text.get_text() for text in panels[1].texts] == ["the axis goes on to 4"]
-    assert [patch.get_alpha() for patch in panels[0].patches] == [plots_curve.PALE]
-    begin, end = panels[0].patches[0].get_bbox().intervalx
-    assert end == effect["edge_value"].max()
-    assert begin == pytest.approx(np.quantile(x, 0.99), abs=0.1)
-    assert len(panels[1].patches) == 2
+    for panel in panels:
+        assert panel.get_xlim()[1] == pytest.approx(np.quantile(x, 0.99), abs=0.1)
+        assert panel.get_xlim()[0] < 0
+    assert [text.get_text() for text in panels[0].texts] == ["to 4 →"]
+    # The scale is that of what is in sight: 3 x at the last row would be 12.
+    assert panels[1].get_ylim()[1] < 4
+    panels = plot_effect(effect, 0, percentiles=(0, 100))
+    assert panels[0].get_xlim()[1] > 4
+    assert not panels[0].texts
+    assert panels[1].get_ylim()[1] > 11
+
+
+def test_a_picture_is_paler_where_few_rows_are(rng):
+    x = np.concatenate([rng.uniform(0, 1, 500), rng.uniform(2, 3, 500), [1.4]])
+    _, effect = given(x, 3 * x, list(np.linspace(0, 3, 31)))
+    for panel in plot_effect(effect, 0):
+        pale = [patch for patch in panel.patches if patch.get_alpha() == plots_curve.PALE]
+        assert pale
+        reach = np.array([patch.get_bbox().intervalx for patch in pale])
+        assert reach[0, 0] == pytest.approx(1, abs=0.15)
+        assert reach[-1, 1] == pytest.approx(2, abs=0.15)
+    even = plot_effect(given(x[:500], x[:500], [x[:500].min(), x[:500].max()])[1], 0)
+    assert not [patch for patch in even[0].patches if patch.get_alpha()]
 
 
 def test_the_inner_rows_end_within_a_wide_bin(rng):
@@ -251,26 +328,15 @@ def test_the_inner_rows_end_within_a_wide_bin(rng):
     effect = rs.ale(lambda X: 3 * X[:, 0], x[:, None], bins=rule)
     inner, last = np.quantile(x, 0.99), x[-1] - np.quantile(x, 0.97)
     assert x[-1] > 3 * inner
-    begin, _ = plot_effect(effect, 0)[0].patches[-1].get_bbox().intervalx
-    assert begin == pytest.approx(inner, abs=0.1 * last)
-
-
-def test_many_bins_keep_bars_within_their_bins(local):
-    """With 100 bins the thick bars do not merge."""
-    with pytest.warns(UserWarning, match="Bins without rows"):
-        effect = rs.rhale(local, bins=rs.EqualWidthBins(100))
-    _, lower = plot_effect(effect, "x0", local)
-    lower.figure.draw_without_rendering()
-    points = lower.get_window_extent().width / 100 * 72 / lower.figure.dpi
-    (collection,) = labelled(lower, "95 %").lines[2]
-    assert max(collection.get_linewidth()) < points / 2
+    _, end = plot_effect(effect, 0)[0].get_xlim()
+    assert end == pytest.approx(inner, abs=0.1 * last)
 
 
 # ------------------------------------------------------------------------------- violins and rug
 
 
 def test_violins_reach_from_smallest_to_largest_local_effect(local, effect):
-    _, lower = plot_effect(effect, "x0", local)
+    _, lower, *_ = plot_effect(effect, "x0", local, violins=True)
     row, rows = effect.sel(feature="x0"), local.sel(feature="x0")
     # Another route to the bins: pandas, left-closed, the last bin closed by an edge beyond it.
     cuts = row["edge_value"].values.copy()
@@ -285,7 +351,7 @@ def test_violins_reach_from_smallest_to_largest_local_effect(local, effect):
 
 
 def test_violins_stand_in_the_middle_of_their_bins(local, effect):
-    _, lower = plot_effect(effect, "x0", local)
+    _, lower, *_ = plot_effect(effect, "x0", local, violins=True)
     row = effect.sel(feature="x0")
     for vertices, left, right in zip(
         outlines(lower), row["bin_left"].values, row["bin_right"].values, strict=True
@@ -309,7 +375,7 @@ def test_violin_is_the_kernel_density_of_scipy(rng, weighted):
     x, g = rng.uniform(0, 1, 400), rng.standard_t(4, 400)
     weight = rng.uniform(0.2, 2, 400) if weighted else np.ones(400)
     local, effect = given(x, g, [0, 1], weight=weight)
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     at, density = density_of(lower)
     share = weight / weight.sum()
     order = np.argsort(g)
@@ -328,7 +394,7 @@ def test_two_groups_make_two_bumps(rng):
     """RHALE, Eq. 1: local effects of x2 are 5 and -5, with nothing at their mean."""
     x = rng.uniform(-1, 1, 400)
     local, effect = given(x, rng.choice([-5.0, 5.0], 400), [-1, 1])
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     at, density = density_of(lower)
     assert density[0] > 0.7
     assert density[-1] > 0.7
@@ -338,7 +404,7 @@ def test_two_groups_make_two_bumps(rng):
 def test_rows_on_an_edge_belong_to_the_bin_on_their_right():
     x = np.array([0.0, 0.1, 0.5, 0.6, 1.0])
     local, effect = given(x, [1.0, 2.0, 10.0, 11.0, 12.0], [0, 0.5, 1])
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     extents = [(v[:, 1].min(), v[:, 1].max()) for v in outlines(lower)]
     assert extents == [(1.0, 2.0), (10.0, 12.0)]
 
@@ -350,19 +416,25 @@ def test_frequency_weights_draw_as_repeated_rows(rng):
     inside = count > 0
     weighted = given(x[inside], g[inside], edges, weight=count[inside], kind="frequency")
     repeated = given(np.repeat(x, count), np.repeat(g, count), edges)
-    drawn = [plot_effect(effect, 0, local)[1] for local, effect in (weighted, repeated)]
+    drawn = [
+        plot_effect(effect, 0, local, violins=True)[1] for local, effect in (weighted, repeated)
+    ]
     for mine, theirs in zip(outlines(drawn[0]), outlines(drawn[1]), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)  # sums in another order
-    np.testing.assert_allclose(rug(drawn[0]).get_colors(), rug(drawn[1]).get_colors())
+    np.testing.assert_allclose(
+        rug_of(*weighted).get_colors(), rug_of(*repeated).get_colors(), rtol=1e-12
+    )
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_scale_of_precision_weights_changes_nothing(rng, scale):
     x, g, weight = rng.uniform(0, 1, 60), rng.normal(0, 1, 60), rng.uniform(0.5, 2, 60)
     local, effect = given(x, g, [0, 0.5, 1], weight=weight)
-    drawn = outlines(plot_effect(effect, 0, local)[1])
+    drawn = outlines(plot_effect(effect, 0, local, violins=True)[1])
     scaled = local.assign(weight=scale * local["weight"])
-    for mine, theirs in zip(outlines(plot_effect(effect, 0, scaled)[1]), drawn, strict=True):
+    for mine, theirs in zip(
+        outlines(plot_effect(effect, 0, scaled, violins=True)[1]), drawn, strict=True
+    ):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)  # rounding of weights
 
 
@@ -371,15 +443,15 @@ def test_rows_of_weight_zero_are_not_drawn():
     weight = np.ones(21)
     weight[[3, 20]] = 0
     local, effect = given(x, np.where(weight > 0, g, 1e6), [0, 1], weight=weight)
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     (violin,) = outlines(lower)
     assert violin[:, 1].max() == g[19]
-    assert len(rug(lower).get_segments()) == 19
+    assert len(rug_of(estimation_rows(local, effect), effect).get_segments()) == 19
 
 
 def test_bin_without_spread_is_a_line():
     local, effect = given([0, 0.2, 0.6, 0.8], [3.0, 3.0, 1.0, 2.0], [0, 0.5, 1])
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     assert len(outlines(lower)) == 1
     lines = [
         collection.get_segments()[0]
@@ -396,7 +468,7 @@ def test_rounding_is_no_spread(table):
     """A linear feature by differences: its violins are lines."""
     local = rs.local_effects(lambda t: 3 * t["x1"] + t["x0"] ** 2, table, features=["x1"])
     assert np.ptp(local["local_effect"].values) > 0
-    _, lower = plot_effect(rs.rhale(local), "x1", local)
+    _, lower, *_ = plot_effect(rs.rhale(local), "x1", local, violins=True)
     assert plots_marks.VIOLIN not in lower.get_legend_handles_labels()[1]
 
 
@@ -408,15 +480,14 @@ def test_rounding_is_no_effect(table):
     noise = np.abs(local["local_effect"].values).max()
     assert noise > 0
     effect = rs.rhale(local)
-    for panel in (*plot_effect(effect, "x0", local), *plot_bins(effect, local, "x0")):
+    for panel in (*plot_effect(effect, "x0", local, violins=True), *plot_bins(effect, local, "x0")):
         assert np.diff(panel.get_ylim()) > 10 * noise
 
 
 def test_rug_has_a_tick_at_every_row():
     x = np.array([0.0, 0.013, 0.4, 0.41, 1.0])
     local, effect = given(x, x, [0, 1])
-    _, lower = plot_effect(effect, 0, local)
-    ticks = rug(lower)
+    ticks = rug_of(local, effect)
     # Positions are rounded to a grid finer than print shows.
     drawn = [segment[0, 0] for segment in ticks.get_segments()]
     np.testing.assert_allclose(drawn, x, atol=0.5 / plots_rows.RUG_POSITIONS)
@@ -428,16 +499,14 @@ def test_rug_has_a_tick_at_every_row():
 def test_rug_is_darkest_where_most_rows_are():
     x = np.concatenate([np.zeros(50), [0.5], np.full(9, 1.0)])
     local, effect = given(x, x, [0, 1])
-    _, lower = plot_effect(effect, 0, local)
-    shade = rug(lower).get_colors()[:, 0]
+    shade = rug_of(local, effect).get_colors()[:, 0]
     assert shade[0] < shade[2] < shade[1] < 1
 
 
 def test_rug_of_many_rows_is_a_strip_over_every_one(rng):
     x = np.concatenate([rng.normal(0, 1, 3000), [9.0]])
     local, effect = given(x, x, [x.min(), x.max()])
-    _, lower = plot_effect(effect, 0, local)
-    strip = rug(lower)
+    strip = rug_of(local, effect)
     assert isinstance(strip, PolyCollection)
     cells = np.array([path.vertices[[0, 1], 0] for path in strip.get_paths()])
     covered = (x[:, None] >= cells[:, 0] - 1e-9) & (x[:, None] <= cells[:, 1] + 1e-9)
@@ -447,30 +516,16 @@ def test_rug_of_many_rows_is_a_strip_over_every_one(rng):
     assert np.argmin(strip.get_facecolor()[:, 0]) == np.argmax(counts[counts > 0])
 
 
-def test_no_rug_and_no_violin_without_local(effect):
-    _, lower = plot_effect(effect, "x0")
-    assert not any(isinstance(collection, PolyCollection) for collection in lower.collections)
-    assert not any(collection.get_gid() == "rug" for collection in lower.collections)
-
-
-def test_rug_stands_below_the_violins(local, effect):
-    _, lower = plot_effect(effect, "x0", local)
-    lowest = min(vertices[:, 1].min() for vertices in outlines(lower))
-    bottom, top = lower.get_ylim()
-    assert (lowest - bottom) / (top - bottom) > plots_rows.RUG_HEIGHT
-
-
 def test_long_tails_leave_the_bins_to_be_seen_and_are_told_of(rng):
     x, g = rng.uniform(0, 1, 1000), rng.normal(1, 0.2, 1000)
     g[:3] = 20
     local, effect = given(x, g, [0, 0.5, 1])
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     assert max(vertices[:, 1].max() for vertices in outlines(lower)) == 20
     bottom, top = lower.get_ylim()
     assert top < 10
-    assert [text.get_text() for text in lower.texts] == ["0.3 % of local effects off the scale"]
-    reach = effect["effect"] + effect["heterogeneity"]
-    assert bottom < 0 < float(reach.max()) < top
+    assert [text.get_text() for text in lower.texts] == ["0.4 % of local effects off the scale"]
+    assert bottom < 0 < float(effect["effect"].max()) < top
 
 
 def test_tails_are_long_by_weight(rng):
@@ -478,13 +533,13 @@ def test_tails_are_long_by_weight(rng):
     x, g = rng.uniform(0, 1, 1000), rng.normal(1, 0.2, 1000)
     g[:3] = 20
     local, effect = given(x, g, [0, 0.5, 1], weight=np.where(g == 20, 10.0, 1.0))
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     assert not lower.texts
     assert lower.get_ylim()[1] > 20
 
 
 def test_every_violin_is_in_sight_otherwise(local, effect):
-    _, lower = plot_effect(effect, "x0", local)
+    _, lower, *_ = plot_effect(effect, "x0", local, violins=True)
     bottom, top = lower.get_ylim()
     drawn = np.concatenate(outlines(lower))[:, 1]
     assert bottom < drawn.min() < drawn.max() < top
@@ -495,20 +550,20 @@ def test_every_violin_is_in_sight_otherwise(local, effect):
 
 
 def test_labels_carry_names_and_units(effect):
-    upper, lower = plot_effect(effect, "x0")
+    upper, lower, strip = plot_effect(effect, "x0")
     assert upper.get_ylabel() == "effect on pressure [mmHg]"
-    assert lower.get_ylabel() == "d pressure / d x0 [mmHg per mg]"
-    assert lower.get_xlabel() == "x0 [mg]"
+    assert lower.get_ylabel() == "d pressure / d x0\n[mmHg per mg]"
+    assert [panel.get_xlabel() for panel in (upper, lower, strip)] == ["", "", "x0 [mg]"]
 
 
 def test_unknown_units_leave_no_brackets(table):
     bare = table.copy()
     bare.attrs = {}
     effect = rs.rhale(rs.local_effects(model, bare, features=["x0"]))
-    upper, lower = plot_effect(effect, "x0")
+    upper, lower, strip = plot_effect(effect, "x0")
     assert upper.get_ylabel() == "effect on output"
     assert lower.get_ylabel() == "d output / d x0"
-    assert lower.get_xlabel() == "x0"
+    assert strip.get_xlabel() == "x0"
     (panel,) = plot_effects(effect)
     assert panel.get_xlabel() == ""
 
@@ -540,7 +595,7 @@ def test_names_are_text_and_no_formulas():
 
 
 def test_shapes_tell_average_heterogeneity_and_uncertainty_apart_in_greyscale(local, effect):
-    upper, lower = plot_effect(effect, "x0", local, spread="band")
+    upper, lower, *_ = plot_effect(effect, "x0", local, style="paper")
     assert labelled(upper, plots_marks.CURVE).get_linestyle() == "-"
     assert len(dashed(upper)) == 2
     fill = labelled(upper, "± heterogeneity").get_facecolor()[0]
@@ -548,10 +603,8 @@ def test_shapes_tell_average_heterogeneity_and_uncertainty_apart_in_greyscale(lo
     assert grey @ fill[:3] > 0.7  # light
     for line in (*dashed(upper), labelled(upper, plots_marks.CURVE)):
         assert grey @ to_rgb(line.get_color()) < 0.5  # dark on it
-    thin, thick = labelled(lower, "± heterogeneity"), labelled(lower, "95 %")
-    assert len(thin.lines[1]) == 2  # caps
-    assert len(thick.lines[1]) == 0
-    assert thick.lines[2][0].get_linewidth()[0] >= 2 * thin.lines[2][0].get_linewidth()[0]
+    assert len(labelled(lower, "± heterogeneity").lines[1]) == 2  # caps
+    assert grey @ labelled(lower, "95 %").get_facecolor()[0][:3] > 0.6
 
 
 def legend_of(figure):
@@ -569,10 +622,10 @@ def test_features_side_by_side_share_a_legend(local, effect):
     figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
     axes[0, 2].plot([0, 1], [0, 1], label="something else")
     plot_effect(effect, "x0", ax=axes[:, 0])
-    assert len(legend_of(figure)) == 3
-    plot_effect(effect, "x1", local, ax=axes[:, 1])
+    assert len(legend_of(figure)) == 2
+    plot_effect(effect, "x1", local, ax=axes[:, 1], style="paper")
     labels = legend_of(figure)
-    assert len(labels) == 3
+    assert len(labels) == 4
     assert plots_marks.BOTH[plots_marks.BIN_SPREAD] in labels
 
 
@@ -586,7 +639,7 @@ def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
 def test_legend_of_a_narrow_figure_has_fewer_columns(effect):
     figure, axes = plt.subplots(2, figsize=(4.5, 6), layout="constrained")
     plot_effect(effect, "x0", ax=axes)
-    assert len(legend_of(figure)) == 3
+    assert len(legend_of(figure)) == 2
 
 
 # --------------------------------------------------------------------------------------- axes
@@ -623,8 +676,8 @@ def test_a_new_figure_is_made_otherwise(effect):
 
 
 def test_feature_by_number(effect):
-    assert plot_effect(effect, 1)[1].get_xlabel() == "x1"
-    assert plot_effect(effect, -1)[1].get_xlabel() == "flat [km]"
+    assert plot_effect(effect, 1)[2].get_xlabel() == "x1"
+    assert plot_effect(effect, -1)[2].get_xlabel() == "flat [km]"
 
 
 # ------------------------------------------------------------------------- what cannot be drawn
@@ -637,13 +690,13 @@ def test_constant_feature_says_so(local, effect):
         assert not ax.lines
         assert not ax.collections
     assert not axes[0].figure.legends
-    assert axes[1].get_xlabel() == "flat [km]"
+    assert axes[2].get_xlabel() == "flat [km]"
 
 
 def test_empty_bin_leaves_a_gap():
     x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
     local, effect = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
-    upper, lower = plot_effect(effect, 0, local)
+    upper, lower, *_ = plot_effect(effect, 0, local, violins=True)
     np.testing.assert_array_equal(
         np.isnan(labelled(upper, plots_marks.CURVE).get_ydata()), [False, False, True, True]
     )
@@ -655,10 +708,9 @@ def test_empty_bin_leaves_a_gap():
 
 def test_bin_of_one_row_has_an_effect_and_no_bars():
     local, effect = given([0.0, 0.6, 0.8, 1.0], [1.0, 2, 3, 4], [0, 0.5, 1])
-    _, lower = plot_effect(effect, 0, local)
+    _, lower, *_ = plot_effect(effect, 0, local, violins=True)
     assert len(labelled(lower, plots_marks.BIN).get_segments()) == 2
-    for label in ("± heterogeneity", "95 %"):
-        assert bars(labelled(lower, label))[0].tolist() == [0.75]
+    assert areas(labelled(lower, "95 %"))[0].tolist() == [[0.5, 1]]
     lower.figure.draw_without_rendering()
 
 
@@ -669,7 +721,7 @@ def test_scale_and_offset_change_only_the_axes(rng, factor):
     for a, offset in ((1.0, 0.0), (factor, 1.7e9)):
         scaled = offset + 100 * x
         local, effect = given(scaled, a * g, [scaled.min(), scaled.max()])
-        ax = plot_effect(effect, 0, local)[1]
+        ax = plot_effect(effect, 0, local, violins=True)[1]
         ax.figure.draw_without_rendering()
         drawn.append(density_of(ax))
     np.testing.assert_allclose(drawn[1][0] / factor, drawn[0][0], rtol=1e-9)
@@ -715,7 +767,7 @@ def test_every_row_is_in_sight_of_its_bins(local, effect):
 def test_labels_of_bins_carry_names_and_units(local, effect):
     (panel,) = plot_bins(effect, local, "x0")
     assert panel.get_xlabel() == "x0 [mg]"
-    assert panel.get_ylabel() == "d pressure / d x0 [mmHg per mg]"
+    assert panel.get_ylabel() == "d pressure / d x0\n[mmHg per mg]"
     assert legend_of(panel.figure) == [
         plots_marks.BIN, plots_marks.BIN_SPREAD, plots_marks.POINTS, plots_marks.EDGES
     ]  # fmt: skip
@@ -948,9 +1000,9 @@ def test_local_with_missing_values(local, effect, name):
 
 
 def test_ax_that_is_no_pair(effect):
-    figure, axes = plt.subplots(3)
+    figure, axes = plt.subplots(4)
     assert len(plot_effect(effect, "x0", ax=axes[0])) == 1  # the curve alone
-    with pytest.raises(ValueError, match=r"ax must be 2 .* an upper and a lower one; got 3\."):
+    with pytest.raises(ValueError, match=r"ax must be 3 .* from above; got 4\."):
         plot_effect(effect, "x0", ax=axes)
     with pytest.raises(TypeError, match="got str among them"):
         plot_effect(effect, "x0", ax=[axes[0], "lower"])
@@ -1094,7 +1146,7 @@ class TestLinearBins:
 
     def test_curve_is_a_parabola_with_its_band_and_interval(self, effect, row):
         for upper in (
-            plot_effect(effect, 0, spread="band")[0],
+            plot_effect(effect, 0, style="paper")[0],
             plot_effects(effect, spread="band")[0],
         ):
             line = labelled(upper, plots_marks.CURVE)
@@ -1115,17 +1167,6 @@ class TestLinearBins:
             for bound in (curve - spread, curve + spread):
                 assert set(zip(x, bound, strict=True)) <= vertices
 
-    def test_pieces_slope_from_edge_to_edge_with_bars_in_the_middle(self, effect, row):
-        _, lower = plot_effect(effect, 0)
-        segments = np.array(labelled(lower, plots_marks.BIN).get_segments())
-        np.testing.assert_array_equal(
-            segments[:, :, 0], np.column_stack([row["bin_left"], row["bin_right"]])
-        )
-        np.testing.assert_allclose(segments[:, :, 1], self.ends(row), rtol=1e-12)
-        at, spread = bars(labelled(lower, plots_marks.BIN_SPREAD))
-        np.testing.assert_array_equal(at, (row["bin_left"] + row["bin_right"]) / 2)
-        np.testing.assert_allclose(spread.mean(axis=1), row["effect"], rtol=1e-12)
-
     def test_pieces_among_their_rows_have_a_sloped_band(self, local, effect, row):
         (panel,) = plot_bins(effect, local, 0)
         segments = np.array(labelled(panel, plots_marks.BIN).get_segments())
@@ -1140,7 +1181,7 @@ class TestLinearBins:
             np.testing.assert_allclose(box[[3, 2]][:, 1], segments[k, :, 1] + spread[k])
 
     def test_violins_hold_residuals_and_follow_the_line(self, local, effect, row):
-        _, lower = plot_effect(effect, 0, local)
+        _, lower, *_ = plot_effect(effect, 0, local, violins=True)
         x, g = (local[name].values[:, 0] for name in ("x", "local_effect"))
         linear, constant = outlines(lower)
         left, right = (float(row[name][0]) for name in ("bin_left", "bin_right"))
@@ -1155,7 +1196,7 @@ class TestLinearBins:
 
     @pytest.mark.parametrize("with_rows", [False, True])
     def test_limits_hold_pieces_and_parabolas(self, local, effect, with_rows):
-        """The highest point of a parabola lies between edges, the ends of a piece beyond bars."""
+        """The highest point of a parabola lies between edges."""
         panels = plot_effects(effect)
         row = one_feature(effect, 0)
         peak = rs.predict(effect, np.linspace(*row["edge_value"].values[:2], 999), 0).max()
@@ -1163,17 +1204,21 @@ class TestLinearBins:
         assert panels[0].get_ylim() == panels[1].get_ylim()
         assert panels[0].get_ylim()[1] > peak
         for feature in (0, 1):
-            upper, lower = plot_effect(effect, feature, local if with_rows else None)
+            upper, lower, *_ = plot_effect(effect, feature, local if with_rows else None)
             row = one_feature(effect, feature)
             bottom, top = lower.get_ylim()
-            assert bottom < self.ends(row).min() < self.ends(row).max() < top
+            assert bottom < row["effect"].values.min() <= row["effect"].values.max() < top
             drawn = labelled(upper, plots_marks.CURVE).get_ydata()
             assert upper.get_ylim()[0] < drawn.min() < drawn.max() < upper.get_ylim()[1]
 
     def test_slopes_of_zero_draw_what_constant_bins_draw(self, local):
         constant = rs.rhale(local, bins=rs.EqualWidthBins(5))
         zero = constant.assign(slope=xr.zeros_like(constant["effect"]))
-        for axes in zip(plot_effect(constant, 0, local), plot_effect(zero, 0, local), strict=True):
+        for axes in zip(
+            plot_effect(constant, 0, local, violins=True),
+            plot_effect(zero, 0, local, violins=True),
+            strict=True,
+        ):
             mine, theirs = (
                 [line.get_xydata() for line in ax.lines]
                 + [p.vertices for c in ax.collections for p in c.get_paths()]
@@ -1265,7 +1310,7 @@ class TestBias:
 
     def test_honest_effects_show_the_rows_of_the_estimate(self, local):
         honest = rs.rhale(local.sel(feature=["x0"]), bins=rs.EqualWidthBins(3), honest=True, rng=0)
-        _, lower = plot_effect(honest, "x0", local)
+        _, lower, *_ = plot_effect(honest, "x0", local, violins=True)
         drawn = np.concatenate(
             [
                 path.vertices[:, 1]
@@ -1326,16 +1371,15 @@ class TestIntervalsAndBands:
             ]
 
     def test_bins_have_their_interval_and_their_band(self, known):
-        _, lower = plot_effect(known, "x0")
+        _, lower, *_ = plot_effect(known, "x0")
         row = known.sel(feature="x0")
-        for label, name in (("80 % interval of", "effect_ci"), ("90 % band", "effect_band")):
-            at, ends = bars(labelled(lower, label))
-            np.testing.assert_array_equal(at, (row["bin_left"] + row["bin_right"]) / 2)
-            np.testing.assert_allclose(ends, row[name], rtol=1e-12, atol=1e-12)
-        thick, caps = labelled(lower, "80 %"), labelled(lower, "90 %")
-        assert not thick.lines[1]
-        assert len(caps.lines[1]) == 2
-        assert caps.lines[2][0].get_linewidth()[0] < thick.lines[2][0].get_linewidth()[0]
+        bins = np.column_stack([row["bin_left"], row["bin_right"]])
+        places, ends = areas(labelled(lower, "80 % interval of"))
+        np.testing.assert_array_equal(places, bins)
+        np.testing.assert_allclose(ends, row["effect_ci"], rtol=1e-12, atol=1e-12)
+        band = np.array(labelled(lower, "90 % band").get_segments())
+        np.testing.assert_array_equal(band[:, :, 0], np.tile(bins, (2, 1)))
+        np.testing.assert_allclose(band[:, 0, 1], row["effect_band"].T.values.ravel(), rtol=1e-12)
 
     def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
         panel = plot_effect(rs.confband(effect, n_draws=500, rng=0), "x0")[0]
@@ -1345,7 +1389,7 @@ class TestIntervalsAndBands:
         assert len(thin(panel)) == 2
 
     def test_three_marks_differ_without_colour(self, known):
-        panel = plot_effect(known, "x0", spread="band")[0]
+        panel = plot_effect(known, "x0", style="paper")[0]
         assert len(dashed(panel)) == len(thin(panel)) == 2
         assert len(labelled(panel, plots_marks.BAND).get_paths()) == 1
         band = labelled(panel, "90 % band")
@@ -1358,11 +1402,11 @@ class TestIntervalsAndBands:
         ).assign_coords(ci_bound=["lower", "upper"])
         for name in ("curve_ci", "effect_ci"):
             moved[name].attrs = known[name].attrs
-        upper, lower = plot_effect(moved, "x0")
+        upper, lower, *_ = plot_effect(moved, "x0")
         row = moved.sel(feature="x0")
         drawn = [line.get_ydata() for line in dashed(upper)]
         np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(bars(labelled(lower, "80 %"))[1], row["effect_ci"], rtol=1e-12)
+        np.testing.assert_allclose(areas(labelled(lower, "80 %"))[1], row["effect_ci"], rtol=1e-12)
 
     @pytest.mark.parametrize("name", ["curve_ci", "curve_band"])
     def test_one_scale_holds_them(self, known, name):
@@ -1390,14 +1434,14 @@ class TestIntervalsAndBands:
                 np.testing.assert_allclose(line, curve + half, rtol=1e-12, atol=1e-12)
 
     def test_legend_names_everything(self, local, known):
-        upper, _ = plot_effect(known, "x0", local)
+        upper, *_ = plot_effect(known, "x0", local)
         assert [label.replace("\n", " ") for label in legend_of(upper.figure)] == [
             "average effect",
-            "± heterogeneity of the rows; shapes: their effects in a bin",
             "80 % interval, pointwise, model as given",
             "90 % band of the same, simultaneous over the axis",
+            "10, 50, 90 % of the rows in the bin",
         ]
-        upper, _ = plot_effect(known, "x0", spread="band")
+        upper, *_ = plot_effect(known, "x0", style="paper")
         assert "± heterogeneity\n(comonotone)" in legend_of(upper.figure)
 
     def test_constant_feature_and_empty_bins(self, known):
@@ -1405,9 +1449,11 @@ class TestIntervalsAndBands:
             assert not panel.lines
         x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
         _, gap = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
-        upper, lower = plot_effect(rs.confband(gap, n_draws=500, rng=0), 0)
-        for label in ("95 % interval", "95 % band"):
-            assert bars(labelled(lower, label))[0].tolist() == [0.125, 0.75]
+        upper, lower, *_ = plot_effect(rs.confband(gap, n_draws=500, rng=0), 0)
+        bins = [[0, 0.25], [0.5, 1]]
+        assert areas(labelled(lower, "95 % interval"))[0].tolist() == bins
+        band = np.array(labelled(lower, "95 % band").get_segments())
+        assert band[:, :, 0].tolist() == [*bins, *bins]
         assert np.isnan(thin(upper)).any(axis=0).tolist() == [False, False, True, True]
         upper.figure.draw_without_rendering()
 
@@ -1778,7 +1824,7 @@ def test_the_interval_beside_the_axis_is_that_of_confint():
     expected = stats.t.interval(0.95, 4, value, se)
     np.testing.assert_allclose(known["missing_effect_ci"][0], expected)
     assert "Student" in known["missing_effect_ci"].attrs["method"]
-    upper, _ = plot_effect(effect, "x")
+    upper, *_ = plot_effect(effect, "x")
     (line,) = [line for line in upper.lines if np.all(np.asarray(line.get_xdata()) == 1.03)][:1]
     moved = float(effect["missing_curve"][0]) - value
     np.testing.assert_allclose(line.get_ydata(), np.array(expected) + moved)
@@ -1829,7 +1875,7 @@ class TestParts:
         return cls.vertices(row["cell_value"].values.round(9), ends.round(9))
 
     def test_areas_end_where_the_numbers_say(self, held):
-        upper, _ = plot_effect(held, "a")
+        upper, *_ = plot_effect(held, "a")
         row = one_feature(held, "a")
         for label, se in (("95 % interval, pointwise", "se"), ("95 % interval, rows", "se_rows")):
             assert self.at_edges(row, se) <= self.area(upper, label)
@@ -1841,16 +1887,16 @@ class TestParts:
             )
 
     def test_bars_of_the_bins_and_their_part(self, held):
-        _, lower = plot_effect(held, "b")
+        _, lower, *_ = plot_effect(held, "b")
         row = one_feature(held, "b")
         student = stats.t.ppf(0.975, row["effect_df"].values)
         for label, se in (("95 % interval of the", "se"), ("95 % interval in the", "se_rows")):
-            _, ends = bars(labelled(lower, label))
+            _, ends = areas(labelled(lower, label))
             half = student * row[f"effect_{se}"].values
             expected = np.column_stack([row["effect"] - half, row["effect"] + half])
             np.testing.assert_allclose(ends, expected, rtol=1e-9)
         colours = [
-            labelled(lower, label).lines[2][0].get_color()[0][:3]
+            labelled(lower, label).get_facecolor()[0][:3]
             for label in ("95 % interval of the", "95 % interval in the")
         ]
         assert [tuple(one) for one in colours] == [
@@ -1859,13 +1905,13 @@ class TestParts:
         ]
 
     def test_the_legend_says_what_each_is(self, held):
-        upper, _ = plot_effect(held, "a")
+        upper, *_ = plot_effect(held, "a")
         texts = [text.replace("\n", " ") for text in legend_of(upper.figure)]
         whole = "95 % interval, pointwise, rows and parameters"
         assert sum(text.startswith(whole) for text in texts) == 1
         assert "95 % interval, rows alone, model as given" in texts
         assert "95 % interval in the bin, rows alone" not in texts
-        assert len(texts) == 4
+        assert len(texts) == 3
         assert sum("model as given" in text for text in texts) == 1
 
     @pytest.mark.parametrize("uncertainty", ["rows", "parameters"])
@@ -1879,7 +1925,7 @@ class TestParts:
             X=X,
             uncertainty=uncertainty,
         )
-        upper, lower = plot_effect(effect, "a")
+        upper, lower, *_ = plot_effect(effect, "a")
         labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
         said = " ".join(labels).replace("\n", " ")
         assert "rows alone" not in said
@@ -1900,7 +1946,7 @@ class TestParts:
         model, X = fitted
         local = rs.ale_local_effects(model, X, features="g")
         effect = rs.std_error(rs.ale_from_local(local), local, model=model, X=X)
-        upper, _ = plot_effect(effect, "g")
+        upper, *_ = plot_effect(effect, "g")
         row = one_feature(effect, 0)
         student = stats.t.ppf(0.975, row["curve_df"].values)
         for label, se in (("95 % interval, pointwise", "se"), ("95 % interval, rows", "se_rows")):
@@ -1929,7 +1975,7 @@ class TestParts:
         model, X = fitted
         local = rs.local_effects(model, X, features=["a", "b"])
         boot = rs.bootstrap(local, held, n_resamples=100, rng=0)
-        upper, lower = plot_effect(rs.confint(held, boot), "a")
+        upper, lower, *_ = plot_effect(rs.confint(held, boot), "a")
         labels = upper.get_legend_handles_labels()[1] + lower.get_legend_handles_labels()[1]
         assert not [label for label in labels if "rows alone" in label]
 
@@ -1958,7 +2004,7 @@ def test_long_names_stay_apart():
     panels[0].figure.draw_without_rendering()
     boxes = [panel.title.get_window_extent() for panel in panels[:3]]
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
-    _, lower = plot_effect(effect, "level")
+    _, lower, *_ = plot_effect(effect, "level")
     lower.figure.draw_without_rendering()
     labels = lower.get_xticklabels()
     assert len(labels) == 40

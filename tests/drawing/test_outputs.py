@@ -60,7 +60,7 @@ def test_rows_without_a_value_stand_beside_the_axis():
         lambda X: X["a"] * X["b"].fillna(4.0) + X["b"].fillna(4.0), X, missing="bin"
     )
     effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
-    upper, _ = rs.plots.effect(effect, "b", local)
+    upper, *_ = rs.plots.effect(effect, "b", local)
     label = "rows without a value,\nwith their interval"
     (point,) = [line for line in upper.lines if line.get_label() == label]
     assert point.get_ydata() == effect["missing_curve"].sel(feature="b").item()

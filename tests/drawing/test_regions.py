@@ -114,7 +114,7 @@ class TestRegions:
         alone = rs.std_error(effect.isel(region=1))
         panel = plot_regions(tree, effect)[1]
         drawn = [line.get_ydata() for line in panel.lines if line.get_linestyle() == "--"]
-        again, _ = rs.plots.effect(alone, "x1")
+        again, *_ = rs.plots.effect(alone, "x1")
         expected = [line.get_ydata() for line in again.lines if line.get_linestyle() == "--"]
         assert len(drawn) == 2
         np.testing.assert_array_equal(drawn, expected)
