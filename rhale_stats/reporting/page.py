@@ -18,6 +18,7 @@ import numpy as np
 from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
 from rhale_stats.arguments.times import are_dates
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.figures import (
     feature_picture,
@@ -346,11 +347,13 @@ def _features(
         {
             "anchor": feature.anchor,
             "open": k < n_open,
+            "label": feature.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
             "picture": feature_picture(feature, k + 2, content, t),
             "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
             "tree": _tree(feature, t),
+            "rules": [group.rule for group in _with_values(feature)],
             "table": values_table(feature, t),
         }
         for k, feature in enumerate(pictured)
@@ -369,12 +372,11 @@ def _features(
 def values_table(feature: ReportFeature, t: Words) -> ReportTable:
     """The values of a picture, also as CSV."""
     curve = feature.curve
-    heads = [feature.shown, t.effect, t.lower.format(band=feature.band), t.upper]
-    columns: list[Any] = [curve.y, curve.low, curve.high]
-    for group in feature.leaves:
-        if len(group.curve.y) == len(curve.y) and len(curve.y):
-            heads.append(group.rule)
-            columns.append(group.curve.y)
+    heads = [feature.shown, t.effect, t.lower.format(band=feature.band), t.upper, t.rows_title]
+    columns: list[Any] = [curve.y, curve.low, curve.high, rows_near(feature)]
+    for group in _with_values(feature):
+        heads.append(group.rule)
+        columns.append(group.curve.y)
     lines, data = [], []
     for k in range(len(curve.y)):
         values = [float(column[k]) for column in columns]
@@ -385,6 +387,23 @@ def values_table(feature: ReportFeature, t: Words) -> ReportTable:
     link = csv_link(feature.name, heads, data)
     caption = t.values_table.format(feature=feature.label)
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
+
+
+def _with_values(feature: ReportFeature) -> list[Group]:
+    """The groups that have a value wherever the average has one."""
+    n_places = len(feature.curve.y)
+    return [group for group in feature.leaves if 0 < n_places == len(group.curve.y)]
+
+
+def rows_near(feature: ReportFeature) -> FloatArray:
+    """Numbers of rows at levels, or nearer to each place on the axis than to the others."""
+    x, counts = feature.curve.x, feature.counts
+    if counts is None or feature.levels:
+        return np.full(len(x), np.nan) if counts is None else counts.n
+    below = np.append(0.0, np.cumsum(counts.n))
+    ends = np.concatenate([x[:1], (x[:-1] + x[1:]) / 2, x[-1:]])
+    edges = np.append(counts.left, counts.right[-1:])
+    return np.asarray(np.rint(np.diff(np.interp(ends, edges, below))))
 
 
 def _tree(feature: ReportFeature, t: Words) -> dict[str, Any] | None:
@@ -456,6 +475,7 @@ def everything(content: ReportContent) -> dict[str, Any]:
     for feature in content.features:
         curve = feature.curve
         features[feature.name] = record_of(feature) | {
+            "label": feature.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
             "x": feature.levels or curve.x,

@@ -120,6 +120,9 @@ class Drawing:
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
         self._parts: list[str] = []
+        # Pixels of the places of which there are values, and along which side they lie.
+        self.places: FloatArray = np.zeros(0)
+        self.along = "x"
 
     def line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:
         """A straight line."""
@@ -182,8 +185,10 @@ class Drawing:
     def markup(self, kind: str, caption: str, described: str) -> Markup:
         """The picture for HTML, named by the elements of these two ids."""
         box = f"0 0 {_at(self.width)} {_at(self.height)}"
+        places = " ".join(map(_at, self.places))
+        read = f'data-along="{self.along}" data-places="{places}" ' if places else ""
         return Markup(
-            f'<svg class="pic {kind}" role="img" viewBox="{box}" '
+            f'<svg class="pic {kind}" role="img" viewBox="{box}" {read}'
             f'aria-labelledby="{caption}" aria-describedby="{described}" focusable="false">'
             f"{''.join(self._parts)}</svg>"
         )
@@ -366,7 +371,9 @@ def of_levels(feature: ReportFeature, width: float, least: float) -> Drawing:
     ]
     middle = _middle(curve)
     ends = (middle - least / 2, middle + least / 2)
-    return dots(lines, width, (0.0, *ends), linked=feature.ordered)
+    drawing = dots(lines, width, (0.0, *ends), linked=feature.ordered)
+    drawing.places, drawing.along = np.asarray(8 + LINE * (np.arange(len(lines)) + 0.5)), "y"
+    return drawing
 
 
 def _middle(curve: PictureCurve) -> float:
@@ -379,6 +386,7 @@ def of_curve(feature: ReportFeature, width: float, least: float, t: Words) -> Dr
     left = 50.0 if width > NARROW else 44.0
     drawing = Drawing(width, 0.0)
     across = spanning(feature.curve.x, left, width - 12, room=0.0)
+    drawing.places = np.array([across(x) for x in feature.curve.x])
     top = 10.0
     _upper(drawing, feature, across, top, least)
     bottom = top + ABOVE

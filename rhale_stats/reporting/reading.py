@@ -403,6 +403,7 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, feature: str) -> dict[str,
     return {
         "curve": shown_curve,
         "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
+        "counts": Bars(shown_curve.x, shown_curve.x, row["n_level"].values[: len(shown)][shown]),
         "left_out": int((~shown).sum()),
         "outcome": outcome,
         "difference": _difference(row, tree, feature) if len(names) == 2 and shown.all() else None,

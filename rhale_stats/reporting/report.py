@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rhale_stats.answers.sentences import answers_in, outputs_in, uncertainty_text
 from rhale_stats.arguments.words import shown
@@ -75,6 +75,7 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
 
 
 # Characters that XML and HTML do not have.
+REGION = 'role="region" aria-label="'
 NAMES = re.compile(r'(\s(?:id|aria-labelledby|aria-describedby)="|href="#)([^"]+)')
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
@@ -92,17 +93,25 @@ def _environment() -> Environment:
     return environment
 
 
-def _prefixed(html: str, prefix: str) -> Markup:
+def _prefixed(html: str, prefix: str, label: str) -> Markup:
     """Markup whose names of elements, and references to them, begin with ``prefix``.
 
+    Sections and tables are named by the ``label`` of the output, too: others have the same ones.
     Texts are escaped: a quotation mark stands in markup alone.
     """
-    return Markup(NAMES.sub(lambda match: f"{match[1]}{prefix}{match[2]}", html))
+    html = NAMES.sub(lambda match: f"{match[1]}{prefix}{match[2]}", html)
+    html = html.replace('<section aria-labelledby="', f'<section aria-labelledby="{prefix}head ')
+    return Markup(html.replace(REGION, f"{REGION}{escape(label)}: "))
+
+
+def _text(name: str) -> str:
+    """A file of this folder."""
+    return (resources.files("rhale_stats.reporting") / name).read_text(encoding="utf-8")
 
 
 def _css(name: str) -> str:
     """A style sheet without comments and indents."""
-    text = (resources.files("rhale_stats.reporting") / name).read_text(encoding="utf-8")
+    text = _text(name)
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.sub(r"\s*\n\s*", "\n", text).strip()
 
@@ -137,12 +146,15 @@ def notebook_style() -> str:
     )
 
 
-def policy() -> str:
-    """What a browser may load: nothing but this style sheet and data inside the file."""
-    digest = b64encode(sha256(page_style().encode()).digest()).decode()
+def policy(script: str) -> str:
+    """What a browser may load: nothing but this style sheet, this script and data in the file."""
+    digests = [
+        f"{kind}-src 'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'; "
+        for kind, text in (("style", page_style()), ("script", script))
+        if text
+    ]
     return (
-        f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
-        f"form-action 'none'"
+        f"default-src 'none'; {''.join(digests)}img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
@@ -152,11 +164,12 @@ def _rendered(template: str, values: dict[str, Any]) -> str:
     return CONTROLS.sub("\ufffd", html).lstrip()
 
 
-def rendered(page: ReportPage, t: Words, lang: str, *, all_open: bool) -> str:
+def rendered(page: ReportPage, t: Words, lang: str, *, all_open: bool, interactive: bool) -> str:
     """A report as HTML."""
-    values = {"page": page, "t": t, "lang": lang, "all_open": all_open}
+    script = _text("page.js") if interactive else ""
+    values = {"page": page, "t": t, "lang": lang, "all_open": all_open, "policy": policy(script)}
     return _rendered(
-        "report.html.j2", {**values, "policy": policy(), "style": Markup(page_style())}
+        "report.html.j2", {**values, "style": Markup(page_style()), "script": Markup(script)}
     )
 
 
@@ -231,14 +244,16 @@ def report(
     lang: str = "en",
     overwrite: bool = False,
     print: bool = False,
+    interactive: bool = False,
 ) -> Path:
     """Write an explanation as one HTML file, for readers who know no Python.
 
     Every section answers a question: what moves the predictions, whether the model can be trusted
     on these rows, which features matter, how each acts, which act together, and how sure the
-    numbers are. The file needs no network and runs no script. Pictures are drawn in it as SVG, and
-    the numbers are in it as CSV and JSON. It follows the reader's light or dark setting, fits
-    screens of all widths, can be read by keyboard and by screen readers, and can be printed.
+    numbers are. The file needs no network, and runs no script unless ``interactive``. Pictures are
+    drawn in it as SVG, and the numbers are in it as CSV and JSON. It follows the reader's light or
+    dark setting, fits screens of all widths, can be read by keyboard and by screen readers, and can
+    be printed.
 
     Parameters
     ----------
@@ -260,6 +275,10 @@ def report(
         Whether an existing file is replaced.
     print : bool
         Whether all parts are open from the start, for browsers that print closed parts as closed.
+    interactive : bool
+        Whether readers choose the output, the feature and the group of rows, and read the values
+        and the number of rows at the place under the pointer or at that of a slider. Then a script
+        of 60 lines is in the file, which loads and sends nothing.
 
     Returns
     -------
@@ -314,7 +333,7 @@ def report(
 
     pages = {label: page_for(part) for label, part in several.items()}
     page = page_of_outputs(pages, title, words) if pages else page_for(tree)
-    html = rendered(page, words, lang, all_open=print)
+    html = rendered(page, words, lang, all_open=print, interactive=interactive)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")
     return target

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from hashlib import sha256
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from urllib.parse import unquote
@@ -202,6 +205,51 @@ def test_nothing_is_loaded_or_run(name, request):
     assert "unsafe" not in policy
 
 
+# --- interactive ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def interactive(explained, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    return rs.report(explained, folder / "interactive.html", interactive=True)
+
+
+@pytest.fixture(scope="session")
+def classes(tmp_path_factory):
+    """Three outputs, whose readers choose one."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 300), "b": rng.normal(size=300)})
+    tree = rs.explain(
+        lambda X: np.column_stack([X["a"], X["b"], X["a"] * X["b"]]),
+        *(X,),
+        output=[0, 1, 2],
+        progress=False,
+        rng=0,
+    )
+    return rs.report(tree, tmp_path_factory.mktemp("report") / "c.html", interactive=True)
+
+
+def test_only_its_own_script_runs(interactive, html):
+    text = interactive.read_text(encoding="utf-8")
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    head = unescape(text.partition("<style>")[0])
+    assert f"script-src 'sha256-{digest}';" in head
+    assert "unsafe" not in head
+    assert interactive.stat().st_size < len(html.encode()) + 20_000
+
+
+def test_rows_are_counted_at_every_place(explained, page):
+    """Those of every level, and all of them along an axis."""
+    links = {one["download"]: one["href"] for one in page.all("a") if "download" in one}
+    n_rows = explained.attrs["n_rows"]
+    for name in explained.answers["feature"].values:
+        text = unquote(links[f"{name}.csv"].split(",", 1)[1]).lstrip("\ufeff")
+        counts = pd.read_csv(io.StringIO(text))["Rows"]
+        # Of an axis they are rounded.
+        assert counts.sum() == pytest.approx(n_rows, abs=len(counts) / 2), name
+
+
 # --- structure ------------------------------------------------------------------------------------
 
 
@@ -353,6 +401,72 @@ def test_the_page_in_a_browser(browser, name, width, scheme, request):
         "one => [one.id, one.impact, one.nodes.map(node => node.html.slice(0, 200))]))"
     )
     assert not found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [360, 768, 1400])
+@pytest.mark.parametrize("name", ["interactive", "classes"])
+def test_the_interactive_page_in_a_browser(browser, name, width, request):
+    browser.look(width, "light")
+    browser.open(request.getfixturevalue(name))
+    assert browser.script("document.documentElement.scrollWidth") <= width
+    browser.script("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert browser.script("document.documentElement.scrollWidth") <= width
+    browser.script(axe())
+    found = browser.script(
+        "axe.run().then(found => found.violations.map("
+        "one => [one.id, one.impact, one.nodes.map(node => node.html.slice(0, 200))]))"
+    )
+    assert not found
+    assert not problems(browser)
+
+
+@pytest.mark.slow
+def test_readers_choose_and_read(browser, interactive, classes):
+    browser.look(1400, "light")
+    browser.open(interactive)
+    choose = """(select, value) => {
+      select.value = value; select.dispatchEvent(new Event("change")); }"""
+    visible = "[...document.querySelectorAll('details.feature')].filter(one => !one.hidden).length"
+    n_features = browser.script(visible)
+    assert n_features > 3
+    browser.script(f"({choose})(document.querySelector('select.features'), '2')")
+    assert browser.script(visible) == 1
+    assert browser.script("document.querySelectorAll('details.feature')[2].open")
+    browser.script(f"({choose})(document.querySelector('select.features'), '')")
+    assert browser.script(visible) == n_features
+    # The place under the pointer: a tenth from the left end of the axis, then at its right end.
+    told = "document.querySelector('.reader output').textContent"
+    move = """share => {
+      const svg = document.querySelector("svg.wide[data-places]");
+      const places = svg.dataset.places.split(" ").map(Number), box = svg.getBoundingClientRect();
+      const at = places[0] + share * (places.at(-1) - places[0]);
+      svg.dispatchEvent(new PointerEvent("pointermove", {clientY: box.top + 20,
+        clientX: box.left + at * box.width / svg.viewBox.baseVal.width})); }"""
+    texts = []
+    for share in (0.1, 1):
+        browser.script(f"({move})({share})")
+        texts.append(browser.script(told))
+    assert texts[0] != texts[1]
+    line = browser.script(
+        "[...document.querySelector('.feature details table tbody tr:last-child').children]"
+        ".map(cell => cell.textContent)"
+    )
+    assert all(value in texts[1] for value in line)
+    assert "Rows: " in texts[1]
+    # One group alone.
+    browser.script(f"({choose})(document.querySelector('.reader select'), '0')")
+    lines = browser.script(
+        "[...document.querySelector('.feature .body').querySelectorAll('svg.wide .group')]"
+        ".map(one => [one.getAttribute('class'), one.getAttribute('visibility')])"
+    )
+    assert {tuple(one) for one in lines} >= {("group g0", "visible"), ("group g1", "hidden")}
+    browser.open(classes)
+    browser.script(f"({choose})(document.querySelector('select.outputs'), '1')")
+    hidden = browser.script(
+        "[...document.querySelectorAll('details.output')].map(one => one.hidden)"
+    )
+    assert hidden == [True, False, True]
 
 
 @pytest.mark.slow
