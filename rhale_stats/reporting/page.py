@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import pandas as pd
 
 from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
@@ -23,12 +24,13 @@ from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.figures import (
     feature_picture,
     group_panels,
+    largest_picture,
     overview_picture,
     place_of,
     rows_text,
 )
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature, ReportSize
-from rhale_stats.reporting.words import Words, number_text, typeset, with_interval
+from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with_interval
 
 # A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -37,12 +39,13 @@ Value = str | float | int | bool | None
 
 @dataclass(frozen=True)
 class Link:
-    """A file behind a link: its name, address, format and size."""
+    """A file behind a link: its name, address, format, size and text."""
 
     name: str
     href: str
     form: str
     size: str
+    text: str = ""
 
 
 def guarded(value: Value) -> Value:
@@ -67,7 +70,7 @@ def csv_link(name: str, heads: Sequence[str], lines: Sequence[Sequence[Value]]) 
     # A byte order mark tells spreadsheets that this is UTF-8.
     coded = quote("\ufeff" + text, safe=",:;.!*()$&=?@/+'~ ").replace(" ", "%20")
     address = f"data:text/csv;charset=utf-8,{coded}"
-    return Link(file_name(name, "csv"), address, "CSV", size_text(len(text.encode())))
+    return Link(file_name(name, "csv"), address, "CSV", size_text(len(text.encode())), text)
 
 
 def json_link(name: str, values: Mapping[str, Any]) -> Link:
@@ -108,6 +111,8 @@ def size_text(n_bytes: int) -> str:
 
 # Features with pictures, lines of picture 1 and lines of the table of pairs.
 MAX_PICTURES, MAX_PAIRS = 30, 8
+# Features whose curves are drawn before the first table.
+MAX_FIRST = 3
 
 
 @dataclass(frozen=True)
@@ -146,6 +151,21 @@ class ReportPage:
         if self.parts:
             return [(f"output-{number}", label) for number, label in enumerate(self.parts, 1)]
         return [(section.anchor, section.question) for section in self.sections]
+
+
+def tables_of(page: ReportPage) -> dict[str, ReportTable]:
+    """All tables of a report by the names of their files, those of several outputs in folders."""
+    out: dict[str, ReportTable] = {}
+    for section in page.sections:
+        parts = [section.values, *section.values.get("features", [])]
+        tables = [part["table"] for part in parts if part.get("table")]
+        for each in (*tables, *section.values.get("tables", [])):
+            name = each.link.name if each.link else file_name(each.caption, "csv")
+            out[name.removesuffix(".csv")] = each
+    for label, part in page.parts.items():
+        folder = file_name(label, "csv").removesuffix(".csv")
+        out |= {f"{folder}/{name}": each for name, each in tables_of(part).items()}
+    return out
 
 
 @dataclass(frozen=True)
@@ -235,8 +255,12 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words
         answer = t.which_in_data.format(there=n_in_data, n=count_text(len(features), "feature"))
     elif hidden:
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
-    picture = overview_picture(content, pictured or features[:MAX_PICTURES], t)
-    values = {"answer": answer, "picture": picture, "table": _ranking(content, pictured, t)}
+    values = {
+        "answer": answer,
+        "largest": [largest_picture(feature, content, t) for feature in pictured[:MAX_FIRST]],
+        "picture": overview_picture(content, pictured or features[:MAX_PICTURES], t),
+        "table": _ranking(content, pictured, t),
+    }
     return Section("which", t.which, values)
 
 
@@ -381,6 +405,8 @@ def values_table(feature: ReportFeature, t: Words) -> ReportTable:
     for k in range(len(curve.y)):
         values = [float(column[k]) for column in columns]
         texts = [t.no_value if np.isnan(value) else number_text(value) for value in values]
+        if np.isfinite(values[3]):
+            texts[3] = f"{values[3]:,.0f}"
         lines.append([place_of(feature, k), *texts])
         is_text = feature.levels or are_dates(feature.units)
         data.append([place_of(feature, k) if is_text else float(curve.x[k]), *values])
@@ -537,6 +563,25 @@ class ReportTable:
     # Becomes blocks with labels on small screens.
     wide: bool = False
     link: Link | None = None
+
+    def csv(self) -> str:
+        """The table as CSV: with all digits where they are known."""
+        if self.link is not None:
+            return self.link.text
+        texts = [[cell.text for cell in line] for line in self.lines]
+        return csv_text([column.head for column in self.columns], texts)
+
+    def latex(self) -> str:
+        """The table as LaTeX, as it is read in the report; it needs the package booktabs."""
+        texts = [
+            [f"{cell.text} [{cell.interval}]" if cell.interval else cell.text for cell in line]
+            for line in self.lines
+        ]
+        frame = pd.DataFrame(texts, columns=[column.head for column in self.columns])
+        aligned = "".join("r" if column.numbers else "l" for column in self.columns)
+        return frame.to_latex(
+            index=False, escape=True, caption=self.caption, column_format=aligned
+        ).replace(MINUS, "$-$")
 
 
 def table(

@@ -69,6 +69,21 @@ def spanning(values: Iterable[float], start: float, end: float, *, room: float =
     return Scale(float(low - spare), float(high + spare), start, end)
 
 
+def fair(
+    numbers: Iterable[float], about: Iterable[float], start: float, end: float, room: float
+) -> Scale:
+    """A scale of these numbers; of what is ``about`` them it holds up to their range beyond.
+
+    One cell of few rows, whose band is wide, shall not flatten the rest.
+    """
+    finite = np.asarray([value for value in numbers if np.isfinite(value)], float)
+    reach = np.ptp(finite) if finite.size else 0.0
+    if not reach:
+        return spanning([*finite, *about], start, end, room=room)
+    ends = finite.min() - reach, finite.max() + reach
+    return spanning([*finite, *np.clip(np.asarray([*about]), *ends)], start, end, room=room)
+
+
 def tick_texts(values: FloatArray, units: str = "") -> list[str]:
     """Texts of equidistant numbers, with as many decimals as their step needs."""
     if are_dates(units) and len(values):
@@ -176,7 +191,8 @@ class Drawing:
         scales: tuple[Scale, Scale],
     ) -> None:
         """The area between two curves."""
-        (low, high), (across, up) = ends, scales
+        across, up = scales
+        low, high = np.clip(np.asarray(ends), up.low, up.high)
         for run in runs(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
             upper = [(across(a), up(b)) for a, b in zip(x[run], high[run], strict=True)]
             back = [(across(a), up(b)) for a, b in zip(x[run], low[run], strict=True)]
@@ -422,9 +438,10 @@ def _upper(
         for curve in (feature.curve, *(group.curve for group in feature.leaves[:MAX_GROUPS]))
     )
     middle = _middle(curve)
-    numbers = [curve.y, curve.low, curve.high, *(group.y for group in groups)]
+    numbers = np.concatenate([curve.y, *(group.y for group in groups)])
     ends = [middle - least / 2, middle + least / 2]
-    up = spanning([0.0, *ends, *np.concatenate(numbers)], top + ABOVE, top, room=0.02)
+    band = np.concatenate([curve.low, curve.high])
+    up = fair([0.0, *ends, *numbers], band, top + ABOVE, top, 0.02)
     for stretch in feature.stretches:
         start, end = across(stretch.left), across(stretch.right)
         drawing.rect("few", start, top, end - start, ABOVE)
@@ -468,10 +485,13 @@ def _levels_of(drawing: Drawing, up: Scale, across: Scale, most: int = 6) -> Non
 
 def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> None:
     """Changes of single rows: middle half thick, middle 80 % thin, average as a dot."""
-    numbers = np.concatenate([[0.0], windows.quantiles.ravel(), windows.mean])
-    up = spanning(numbers, top + STRIP, top + 6, room=0.02)
+    middle_half = windows.quantiles[:, [1, 3]].ravel()
+    up = fair(
+        [0.0, *middle_half, *windows.mean], windows.quantiles.ravel(), top + STRIP, top + 6, 0.02
+    )
     _levels_of(drawing, up, across, 4)
-    parts = zip(windows.left, windows.right, windows.quantiles, windows.mean, strict=True)
+    changes = np.clip(windows.quantiles, up.low, up.high)
+    parts = zip(windows.left, windows.right, changes, windows.mean, strict=True)
     for left, right, quantiles, mean in parts:
         start, end = across(left), across(right)
         middle, half = (start + end) / 2, min((end - start) * 0.35, 7.0)
@@ -511,8 +531,11 @@ def of_group(group: Group, feature: ReportFeature, number: int, width: float) ->
     drawing = Drawing(width, top + height + 24)
     curves = [feature.curve, *(leaf.curve for leaf in feature.leaves)]
     across = spanning(feature.curve.x, left, width - 10, room=0.0)
-    numbers = np.concatenate([np.concatenate([curve.y, curve.low, curve.high]) for curve in curves])
-    up = spanning([0.0, *numbers], top + height, top, room=0.02)
+    numbers, band = [
+        np.concatenate([getattr(curve, name) for curve in curves for name in names])
+        for names in (["y"], ["low", "high"])
+    ]
+    up = fair([0.0, *numbers], band, top + height, top, 0.02)
     _levels_of(drawing, up, across, 4)
     curve = group.curve
     drawing.area("band", curve.x, (curve.low, curve.high), (across, up))

@@ -22,7 +22,14 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
 from rhale_stats.reporting.figures import small_feature, small_overview
-from rhale_stats.reporting.page import ReportPage, Selection, page_of, page_of_outputs, ranking
+from rhale_stats.reporting.page import (
+    ReportPage,
+    Selection,
+    page_of,
+    page_of_outputs,
+    ranking,
+    tables_of,
+)
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.reporting.words import LANGUAGES, Words
 from rhale_stats.schema.features import position_of
@@ -245,6 +252,7 @@ def report(
     overwrite: bool = False,
     print: bool = False,
     interactive: bool = False,
+    tables: str | os.PathLike[str] | None = None,
 ) -> Path:
     """Write an explanation as one HTML file, for readers who know no Python.
 
@@ -279,6 +287,10 @@ def report(
         Whether readers choose the output, the feature and the group of rows, and read the values
         and the number of rows at the place under the pointer or at that of a slider. Then a script
         of 60 lines is in the file, which loads and sends nothing.
+    tables : path, optional
+        A folder for all tables of the report, each as CSV and as LaTeX, by name: ``features.csv``,
+        ``features.tex``, one of values for each feature, and so on. It is made if need be; files of
+        these names are replaced only with ``overwrite``.
 
     Returns
     -------
@@ -333,10 +345,30 @@ def report(
 
     pages = {label: page_for(part) for label, part in several.items()}
     page = page_of_outputs(pages, title, words) if pages else page_for(tree)
+    files = {} if tables is None else _table_files(page, Path(tables), overwrite=overwrite)
     html = rendered(page, words, lang, all_open=print, interactive=interactive)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8", newline="\n")
     return target
+
+
+def _table_files(page: ReportPage, folder: Path, *, overwrite: bool) -> dict[Path, str]:
+    """The tables of a report as files with their texts; raise if one is there."""
+    files = {
+        folder / f"{name}.{suffix}": text
+        for name, each in tables_of(page).items()
+        for suffix, text in (("csv", each.csv()), ("tex", each.latex()))
+    }
+    there = [file.name for file in files if file.exists()]
+    if there and not overwrite:
+        raise FileExistsError(
+            f"tables must be a folder without files of these names; {folder} has "
+            f"{', '.join(there[:3])}. Pass overwrite=True to replace them."
+        )
+    return files
 
 
 def _target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:

@@ -18,6 +18,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.reporting.pictures import fair
 from tests.explanation.explained import EVIL, mixed, table
 from tests.reporting.browser import Browser, axe
 
@@ -248,6 +249,46 @@ def test_rows_are_counted_at_every_place(explained, page):
         counts = pd.read_csv(io.StringIO(text))["Rows"]
         # Of an axis they are rounded.
         assert counts.sum() == pytest.approx(n_rows, abs=len(counts) / 2), name
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def test_tables_as_csv_and_latex(explained, page, tmp_path):
+    folder = tmp_path / "tables"
+    rs.report(explained, tmp_path / "r.html", tables=folder)
+    names = {path.stem for path in folder.glob("*.csv")}
+    assert names == {path.stem for path in folder.glob("*.tex")}
+    features = explained.answers["feature"].values
+    assert {"features", *features} <= names
+    assert len(names) >= len(features) + 3
+    frame = pd.read_csv(folder / "features.csv", index_col="feature")
+    expected = explained.answers["importance"].to_series()
+    np.testing.assert_allclose(frame["importance"], expected[frame.index])
+    values = pd.read_csv(folder / "line.csv")
+    effect = explained["effect"].sel(feature="line")["curve"].dropna("edge")
+    np.testing.assert_allclose(values["effect"], effect)
+    tex = (folder / "features.tex").read_text(encoding="utf-8")
+    assert tex.count("\\\\") == 1 + len(features)
+    assert "\\toprule" in tex
+    for character in "\u2212%_#":
+        assert not re.search(rf"(?<!\\){character}", tex), character
+    with pytest.raises(FileExistsError, match="tables must be a folder without files of these"):
+        rs.report(explained, tmp_path / "again.html", tables=folder)
+    assert not (tmp_path / "again.html").exists()
+    rs.report(explained, tmp_path / "again.html", tables=folder, overwrite=True)
+
+
+def test_a_wide_band_does_not_flatten_the_rest():
+    """A scale holds what is about its numbers up to their range beyond."""
+    scale = fair([0.0, 1.0], [-50.0, 3.0, np.nan], 100, 0, 0.0)
+    assert (scale.low, scale.high) == (-1.0, 2.0)
+    assert fair([0.0, 1.0], [-0.2, 1.1], 100, 0, 0.0).low == -0.2
+
+
+def test_the_largest_effects_stand_before_the_first_table(html):
+    pictures = html.partition('id="which"')[2].partition("<table")[0]
+    assert re.findall(r'id="(f-\d+-first)-caption"', pictures) == [f"f-{k}-first" for k in range(3)]
 
 
 # --- structure ------------------------------------------------------------------------------------
