@@ -57,6 +57,10 @@ BAR_WIDTH = 0.7
 LEVEL_FILL, SHARE_FILL = "#d9d9d9", "#c3ddec"
 # Bars of the histogram of the rows, their colour, and the height of the largest in panels.
 N_BARS, ROWS_FILL, HEIGHT = 40, "#c3ddec", 0.09
+# Bins of less than this share of the axis are narrow.
+NARROW_BIN = 0.1
+# Points of the outline of an interval along a bin.
+POINTS_OF_AREA = 9
 # Percentiles of the rows between which panels reach, and the least part of an axis to leave out.
 INNER, MIN_CUT = (1.0, 99.0), 0.02
 # A panel is paler at bars of fewer rows that are also fewer than this share of what is usual.
@@ -353,7 +357,10 @@ def bin_limits(
     low, high = axis_ends(row, percentiles)
     in_sight = (row["bin_right"].values > low) & (row["bin_left"].values < high)
     effect, ends = row["effect"].values, [0.0]
-    about = [effect, *([effect + side * row["heterogeneity"].values for side in (-1, 1)] * bars)]
+    lines = bin_lines(row, NARROW_BIN * np.ptp(row["edge_value"].values))
+    ends.extend(lines[in_sight[np.isfinite(effect)], :, 1].ravel())
+    sides = [side * row["heterogeneity"].values for side in (-1, 1)] if bars else []
+    about = [effect + side for side in sides]
     about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
     for part in about:
         in_bins = part[..., in_sight]
@@ -379,7 +386,8 @@ PARABOLA_PIECES = 32
 def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
     """Draw the effect of every bin, with plus and minus its heterogeneity."""
     has_spread = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
-    ends = _draw_averages(panel, row, linewidth=1.8)
+    ends = bin_lines(row)
+    _draw_lines(panel, ends, linewidth=1.8)
     if has_spread:
         return
     heterogeneity = row["heterogeneity"].values[row["effect"].notnull().values]
@@ -427,17 +435,27 @@ def draw_own_spread(panel: Axes, row: FeatureResult, *, opacity: float, linewidt
     return True
 
 
-def _draw_averages(panel: Axes, row: FeatureResult, linewidth: float) -> FloatArray:
-    """Draw a line for every effect that is known; return the ends, (bin, end, coordinate)."""
+def bin_lines(row: FeatureResult, narrow: float = 0.0) -> FloatArray:
+    """Lines of the effects that are known, (bin, end, coordinate); in ``narrow`` bins level."""
     bins = np.flatnonzero(row["effect"].notnull().values)
-    at_ends = [row[end].values[bins] for end in ("bin_left", "bin_right")]
-    ends = np.stack([np.column_stack([x, row.effect_at(x, bins)]) for x in at_ends], axis=1)
+    left, right, mean = [row[name].values[bins] for name in ("bin_left", "bin_right", "effect")]
+    is_narrow = right - left < narrow
+    return np.stack(
+        [
+            np.column_stack([x, np.where(is_narrow, mean, row.effect_at(x, bins))])
+            for x in (left, right)
+        ],
+        axis=1,
+    )
+
+
+def _draw_lines(panel: Axes, ends: FloatArray, linewidth: float) -> None:
+    """Draw a line for every effect that is known."""
     lines = LineCollection(
         list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4
     )
     lines.set_label(BIN)
     panel.add_collection(lines)
-    return ends
 
 
 class _DrawnCurve(NamedTuple):
@@ -590,43 +608,26 @@ def _percent(interval: Interval) -> str:
 def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
     """Draw the effect of every bin, the slope of the curve along it, with its intervals as areas.
 
-    With ``bars`` from zero on, and with plus and minus the heterogeneity, as in the paper.
+    In a narrow bin the line is level: how the slope changes there cannot be read. With ``bars``
+    from zero on, and with plus and minus the heterogeneity, as in the paper.
     """
-    bins = with_rows_alone(row.dataset.isel(bin=row["effect"].notnull().values))
-    left, right, mean = [bins[name].values for name in ("bin_left", "bin_right", "effect")]
-    ends = np.column_stack([left, right])
     panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
     if bars:
-        panel.bar(left, mean, right - left, align="edge", color=LEVEL_FILL, zorder=1)
-        panel.errorbar(
-            ends.mean(axis=1),
-            mean,
-            yerr=bins["heterogeneity"].values,
-            fmt="none",
-            ecolor=HETEROGENEITY,
-            elinewidth=1.0,
-            capsize=2.0,
-            zorder=3,
-            label=BIN_SPREAD,
-        )
-    lines = LineCollection(
-        list(np.stack([ends, np.column_stack([mean, mean])], axis=-1)),
-        colors=AVERAGE,
-        linewidths=1.6,
-    )
-    lines.set(zorder=4, capstyle="butt", label=BIN)
-    panel.add_collection(lines)
+        width, middle = row["bin_right"].values - row["bin_left"].values, row.middle
+        mean, spread = row["effect"].values, row["heterogeneity"].values
+        panel.bar(middle, mean, width, color=LEVEL_FILL, zorder=1)
+        how: dict[str, Any] = {"fmt": "none", "ecolor": HETEROGENEITY, "elinewidth": 1.0}
+        panel.errorbar(middle, mean, spread, capsize=2.0, zorder=3, label=BIN_SPREAD, **how)
+    ends = bin_lines(row, NARROW_BIN * np.ptp(row["edge_value"].values))
+    _draw_lines(panel, ends, linewidth=1.6)
+    bins = with_rows_alone(row.dataset.isel(bin=row["effect"].notnull().values))
     for name, colour, text in (
         ("effect_ci", UNCERTAINTY_LIGHT, BIN_INTERVAL),
         ("effect_ci_rows", UNCERTAINTY, BIN_ROWS),
     ):
         if name in bins:
-            low, high = ends_of(bins[name])
-            corners = [(left, low), (right, low), (right, high), (left, high)]
             areas = PolyCollection(
-                np.stack([np.column_stack(corner) for corner in corners], axis=1)[
-                    np.isfinite(low + high)
-                ],
+                _interval_areas(bins, name, ends),
                 facecolors=to_rgba(colour, 0.6),
                 linewidths=0,
                 zorder=2,
@@ -634,16 +635,37 @@ def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
             areas.set_label(f"{_percent(bins['effect_ci'])} {text}")
             panel.add_collection(areas)
     if "effect_band" in bins:
-        bounds = ends_of(bins["effect_band"])
-        bounds = np.concatenate([np.column_stack([bound, bound]) for bound in bounds])
-        band = LineCollection(
-            list(np.stack([np.tile(ends, (2, 1)), bounds], axis=-1)),
-            colors=UNCERTAINTY,
-            linewidths=0.7,
-        )
+        shift = ends_of(bins["effect_band"]) - bins["effect"].values
+        bounds = np.concatenate([ends + np.array([0, 1]) * by[:, None, None] for by in shift])
+        band = LineCollection(list(bounds), colors=UNCERTAINTY, linewidths=0.7)
         band.set(zorder=2.5, label=f"{_percent(bins['effect_band'])} {BIN_BAND}")
         panel.add_collection(band)
     panel.autoscale_view(scalex=False)
+
+
+def _interval_areas(bins: xr.Dataset, name: str, ends: FloatArray) -> list[FloatArray]:
+    """Outlines of the intervals of bins, about the lines between ``ends``, (bin, end, coordinate).
+
+    In a linear bin the error of its slope adds to that of its middle, as for any line.
+    """
+    place = np.linspace(-1, 1, POINTS_OF_AREA)
+    (left, first), (right, last) = ends.transpose(1, 2, 0)
+    half_width = (right - left) / 2
+    x = (left + right)[:, None] / 2 + half_width[:, None] * place
+    line = (first + last)[:, None] / 2 + (last - first)[:, None] / 2 * place
+    below, above = ends_of(bins[name]) - bins["effect"].values
+    se, slope_se = [
+        bins[each].values if each in bins else 0.0 for each in ("effect_se", "slope_se")
+    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        by_slope = np.nan_to_num(np.asarray(slope_se) / se * half_width, posinf=0.0)
+    by_slope = np.where(first == last, 0.0, by_slope)
+    wider = np.sqrt(1 + (by_slope[:, None] * place) ** 2)
+    outlines = [
+        np.concatenate([np.column_stack([a, b + c * w]), np.column_stack([a, b + d * w])[::-1]])
+        for a, b, c, d, w in zip(x, line, below, above, wider, strict=True)
+    ]
+    return [outline for outline in outlines if np.isfinite(outline).all()]
 
 
 def draw_heterogeneity(panel: Axes, row: FeatureResult, percentiles: tuple[float, float]) -> None:

@@ -101,6 +101,8 @@ VIOLIN_POINTS = 512
 VIOLIN_WIDTH = 0.33
 # Shares of the rows: the ends of a bar, and the median within it.
 SHARES = (0.1, 0.5, 0.9)
+# Widest of these bars, as a share of the axis.
+BAR_OF_AXIS = 0.03
 # Tails that would stretch a panel by this factor are cut off, down to the central part.
 LONG_TAILS = 2.0
 CENTRAL_PART = 0.99
@@ -368,7 +370,10 @@ def draw_row_bars(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     They are residuals about the effect: in a linear bin rows differ by their places, too.
     """
     left, right, mean = [row[name].values for name in ("bin_left", "bin_right", "effect")]
-    middle, width = (left + right) / 2, VIOLIN_WIDTH * (right - left)
+    middle = (left + right) / 2
+    width = np.minimum(
+        VIOLIN_WIDTH * (right - left), BAR_OF_AXIS * np.ptp(row["edge_value"].values)
+    )
     away = rows.local_effect - row.slopes[rows.bin] * (rows.x - middle[rows.bin])
     quantiles = np.full((len(SHARES), len(mean)), np.nan)
     for position in np.unique(rows.bin):

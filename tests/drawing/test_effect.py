@@ -117,9 +117,10 @@ def bars(container):
 
 
 def areas(collection):
-    """Lower and upper ends of the intervals of bins, (bin, end), and their bins, (bin, end)."""
-    boxes = np.array([path.vertices[:4] for path in collection.get_paths()])
-    return boxes[:, [0, 1], 0], boxes[:, [0, 2], 1]
+    """Bins of intervals, (bin, end), and their lower and upper ends in the middle, (bin, end)."""
+    n = plots_curve.POINTS_OF_AREA
+    outlines = np.array([path.vertices[: 2 * n] for path in collection.get_paths()])
+    return outlines[:, [0, n - 1], 0], outlines[:, [n // 2, n + n // 2], 1]
 
 
 # ---------------------------------------------------------------------------------- upper panel
@@ -223,7 +224,7 @@ def test_areas_are_intervals_and_bars_the_heterogeneity(effect):
     for style in ("curve", "paper"):
         _, lower, *_ = plot_effect(effect, "x0", style=style)
         places, ends = areas(labelled(lower, "95 %"))
-        np.testing.assert_array_equal(places, bins)
+        np.testing.assert_allclose(places, bins, rtol=1e-12)
         np.testing.assert_allclose(ends, expected, rtol=1e-12)  # two routes to one quantile
     middle, ends = bars(labelled(lower, "± heterogeneity"))
     np.testing.assert_array_equal(middle, bins.mean(axis=1))
@@ -238,9 +239,9 @@ def test_the_effect_of_a_bin_is_the_slope_of_the_curve_above(local, bins):
     effect = rs.rhale(local, bins=bins)
     upper, lower, _ = plot_effect(effect, "x0")
     x, curve = labelled(upper, plots_marks.CURVE).get_data()
-    for (left, value), (right, _) in labelled(lower, plots_marks.BIN).get_segments():
-        rise = np.diff(np.interp([left, right], x, curve))
-        np.testing.assert_allclose(rise, value * (right - left), rtol=1e-9, atol=1e-9)
+    for (left, first), (right, last) in labelled(lower, plots_marks.BIN).get_segments():
+        rise = np.diff(np.interp([left, right], x, curve))[0]
+        np.testing.assert_allclose(rise, (first + last) / 2 * (right - left), rtol=1e-9, atol=1e-9)
 
 
 def test_the_strip_is_how_much_rows_differ(local, effect):
@@ -275,7 +276,7 @@ def test_bars_of_the_rows_reach_from_10_to_90_percent(rng, weighted):
         low, high = g[inside][order][np.searchsorted(share, [0.1, 0.9])]
         assert patch.get_y() == low
         assert patch.get_y() + patch.get_height() == pytest.approx(high)
-        assert patch.get_width() == pytest.approx(0.33 * 0.5)
+        assert patch.get_width() == pytest.approx(0.03, rel=0.05)
     bottom, top = lower.get_ylim()
     assert bottom <= min(patch.get_y() for patch in drawn)
     assert top >= max(patch.get_y() + patch.get_height() for patch in drawn)
@@ -1169,6 +1170,26 @@ class TestLinearBins:
             for bound in (curve - spread, curve + spread):
                 assert set(zip(x, bound, strict=True)) <= vertices
 
+    def test_slopes_have_intervals_that_are_wider_at_the_ends(self, effect, row):
+        effect = rs.std_error(effect)
+        _, lower, *_ = plot_effect(effect, 0)
+        segments = np.array(labelled(lower, plots_marks.BIN).get_segments())
+        np.testing.assert_array_equal(
+            segments[:, :, 0], np.column_stack([row["bin_left"], row["bin_right"]])
+        )
+        np.testing.assert_allclose(segments[:, :, 1], self.ends(row), rtol=1e-12)
+        area = labelled(lower, "95 %")
+        known = rs.confint(effect)["effect_ci"][0]
+        np.testing.assert_allclose(areas(area)[1], known[: len(segments)], rtol=1e-9)
+        # At an end the variances of the middle and of the slope are added.
+        left = np.array([path.vertices[[0, 17], 1] for path in area.get_paths()])
+        own = effect.isel(feature=0, bin=slice(len(segments)))
+        away = (own["bin_right"] - own["bin_left"]) / 2
+        se = np.sqrt(own["effect_se"] ** 2 + (own["slope_se"].fillna(0) * away) ** 2)
+        half = np.diff(known[: len(segments)])[:, 0] / 2 * (se / own["effect_se"])
+        np.testing.assert_allclose(np.diff(left)[:, 0] / 2, half, rtol=1e-9)
+        assert (half > 1.3 * np.diff(known[: len(segments)])[:, 0] / 2).any()
+
     def test_pieces_among_their_rows_have_a_sloped_band(self, local, effect, row):
         (panel,) = plot_bins(effect, local, 0)
         segments = np.array(labelled(panel, plots_marks.BIN).get_segments())
@@ -1209,7 +1230,7 @@ class TestLinearBins:
             upper, lower, *_ = plot_effect(effect, feature, local if with_rows else None)
             row = one_feature(effect, feature)
             bottom, top = lower.get_ylim()
-            assert bottom < row["effect"].values.min() <= row["effect"].values.max() < top
+            assert bottom < self.ends(row).min() < self.ends(row).max() < top
             drawn = labelled(upper, plots_marks.CURVE).get_ydata()
             assert upper.get_ylim()[0] < drawn.min() < drawn.max() < upper.get_ylim()[1]
 
@@ -1377,7 +1398,7 @@ class TestIntervalsAndBands:
         row = known.sel(feature="x0")
         bins = np.column_stack([row["bin_left"], row["bin_right"]])
         places, ends = areas(labelled(lower, "80 % interval of"))
-        np.testing.assert_array_equal(places, bins)
+        np.testing.assert_allclose(places, bins, rtol=1e-12)
         np.testing.assert_allclose(ends, row["effect_ci"], rtol=1e-12, atol=1e-12)
         band = np.array(labelled(lower, "90 % band").get_segments())
         np.testing.assert_array_equal(band[:, :, 0], np.tile(bins, (2, 1)))
