@@ -59,14 +59,6 @@ rows, {COLUMNS} features, {BINS} bins or points, and 100 resamples. The model is
 At {rows:,} rows and {COLUMNS} features Python and NumPy allocate, above the inputs: {peaks}. For
 tables that do not fit, see [Larger than memory](larger-than-memory.md).
 
-## What costs what
-
-- A model that takes long decides the cost of `local_effects`, `ale`, `pdp` and `h_statistic`. ALE
-  asks for two predictions a row and feature, partial dependence for one a row and grid point.
-- Trees are read where there are many rows: `pdp-trees` and `ale-trees` above.
-- `rhale`, `std_error`, `bootstrap` and `regions` do not call the model. Keep the result of
-  `local_effects`, and change bins, intervals and regions without further predictions.
-
 ```sh
 python3 -m pip install ".[test,peers]"
 python -m tests.benchmarks peers --scaling --out docs/cost.md
