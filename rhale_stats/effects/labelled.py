@@ -21,6 +21,7 @@ from rhale_stats.schema.variables import (
     WEIGHT_PRODUCTS,
     X_UNITS,
     counted,
+    dataset_of,
     software,
     variable,
 )
@@ -131,13 +132,12 @@ def effects_of(
     cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
     spread_edges = arrays.pop("spread_edge_value", None)
     facts = {**facts, "curve": {"centering": method.centering}}
-    return xr.Dataset(
+    return dataset_of(
         {
             **{
                 name: variable(name, array, **facts.get(name, {}))
                 for name, array in (arrays | cell_edges).items()
             },
-            # Without their coordinates, which come below: to align these takes time.
             **_numerical_errors(local, edges, method.n_rows),
             **{name: local.variables[name] for name in method.handed_on if name in local},
         },

@@ -40,6 +40,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.layout import compact
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software
@@ -265,7 +266,8 @@ def _of_one(
         **_regions(splits),
     }
     _name_output(groups_of, y)
-    tree = Explanation.from_dict({f"/{name}": dataset for name, dataset in groups_of.items()})
+    # In the form that users get, as to replace groups of a tree copies all of it.
+    tree = Explanation.from_dict({f"/{name}": compact(group) for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
     tree.attrs = {
         "method": "explain",

@@ -16,7 +16,13 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
-from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, SQUARE_MOMENTS, WEIGHT_PRODUCTS
+from rhale_stats.schema.variables import (
+    COUNTS,
+    EFFECT_VARIABLES,
+    SQUARE_MOMENTS,
+    WEIGHT_PRODUCTS,
+    dataset_of,
+)
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -91,15 +97,16 @@ def stack(
         return xr.Variable((dim, *each[0].dims), values, attrs)
 
     coords = {}
-    for name, coordinate in first.coords.items():
+    for name in first.coords:
+        every = [dataset.variables[name] for dataset in datasets]
         always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varies)
-        always |= set(coordinate.dims) > {"feature"}
+        always |= set(every[0].dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
         elif not always and all(
-            np.array_equal(each[name].values, coordinate.values) for each in datasets
+            np.array_equal(other.values, every[0].values) for other in every[1:]
         ):
-            coords[name] = coordinate.variable
+            coords[name] = every[0]
         else:
             coords[name] = as_one(name)
     attrs, different = {}, {}
@@ -109,8 +116,7 @@ def stack(
             attrs[key] = value
         else:
             different[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
-    out = xr.Dataset({name: as_one(name) for name in first.data_vars}, coords, attrs)
-    return out.assign_coords(different)
+    return dataset_of({name: as_one(name) for name in first.data_vars}, coords | different, attrs)
 
 
 def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
