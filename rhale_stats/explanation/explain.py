@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -330,7 +330,7 @@ def _settings(inputs: FactInputs) -> dict[str, Any]:
         "row_name": str(request.sample.whole.attrs.get("row_name", "row")),
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "software": software(),
-        "versions": ", ".join(f"{name} {version(name)}" for name in VERSIONS),
+        "versions": ", ".join(f"{name} {import_module(name).__version__}" for name in VERSIONS),
     }
 
 

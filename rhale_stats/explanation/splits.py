@@ -13,6 +13,7 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.effects.comparison import contrast
+from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
 from rhale_stats.explanation.request import ExplainRequest
@@ -195,6 +196,7 @@ def _split(
                     with_errors(request, rhale(side_local, bins=rule), side_local, model=model)
                     for side_local in side_locals
                 ]
+                both = list(map(with_std_error, both))
                 difference = compare(*both, level=level, rng=seed)
                 x = [side_local["x"].isel(feature=0).values for side_local in side_locals]
                 between = _contrast(both, x, level)

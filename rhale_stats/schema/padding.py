@@ -22,6 +22,7 @@ from rhale_stats.schema.variables import (
     SQUARE_MOMENTS,
     WEIGHT_PRODUCTS,
     dataset_of,
+    with_variables,
 )
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
@@ -135,13 +136,17 @@ def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
     first = results[0]
     if isinstance(first, xr.Dataset):
         out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
-        out = out.assign_coords({dim: source[dim]}) if dim in source.coords else out
-        if dim == OUTPUT and "obs" in out.dims and "obs" in source.coords:
-            # The rows of all outputs are the same.
-            out = out.assign_coords(obs=source["obs"])
-        if "draw" in out.dims:
-            out = out.transpose("chain", "draw", ...)
-        return out.assign({ROWS: source[ROWS]}) if ROWS in first and dim == REGION else out
+        # The rows of all outputs are the same; those of regions say which they are in.
+        of_outputs = dim == OUTPUT and "obs" in out.dims
+        taken = [dim, *["obs"] * of_outputs, *[ROWS] * (ROWS in first and dim == REGION)]
+        taken = [name for name in taken if name in source]
+        rows = {name: source.variables[name] for name in taken if name == ROWS}
+        coords = {
+            name: coord.variable for about in taken for name, coord in source[about].coords.items()
+        }
+        out = out.drop_vars(coords, errors="ignore")
+        out = with_variables(out, rows, dataset_of({}, coords, {}))
+        return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
     if isinstance(first, xr.DataArray):
         return xr.concat(results, dim, combine_attrs="drop_conflicts", join="exact")
     if isinstance(first, pd.DataFrame):
