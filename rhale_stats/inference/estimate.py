@@ -320,7 +320,7 @@ def kept_interval(result: Result, name: str, level: float) -> FloatArray | None:
     """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
     if f"{name}_ci" not in result:
         return None
-    ends = result[f"{name}_ci"]
+    ends = result.variables[f"{name}_ci"]
     if ends.attrs.get("ci_prob") != level:
         return None
     return np.asarray(ends.transpose(..., "ci_bound").values)

@@ -60,8 +60,7 @@ def dataset_of(
             indexes[name] = PandasIndex.from_variables({name: variable}, options={})
             variables |= indexes[name].create_variables({name: variable})
         sizes |= variable.sizes
-    out = xr.Dataset(attrs=attrs)
-    return out._replace(variables, coord_names={*coords}, dims=sizes, indexes=indexes)
+    return xr.Dataset._construct_direct(variables, {*coords}, sizes, dict(attrs), indexes)
 
 
 def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.Dataset:
