@@ -163,14 +163,12 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
     if "numerical_error" in variables:
         return {name: variables[name] for name in ("local_effect_error", "numerical_error")}
     error = np.nan_to_num(limit.values)
-    span = np.nan_to_num(
-        np.nanmax(edges, axis=1, initial=-np.inf) - np.nanmin(edges, axis=1, initial=np.inf)
-    )
+    span = np.nan_to_num(np.fmax.reduce(edges, axis=1) - np.fmin.reduce(edges, axis=1))
     answers = local.attrs.get("answer_range", 0.0) or np.inf
-    coarse = error * np.maximum(span, 0) > NEGLIGIBLE * answers
+    coarse = error * span > NEGLIGIBLE * answers
     interpolated = np.zeros(len(error), dtype=bool)
     if "cell_value" in variables:
-        cells = variables["cell_value"].notnull().any("cell_edge").values
+        cells = ~np.isnan(variables["cell_value"].transpose("feature", ...).values).all(axis=1)
         interpolated = cells & (np.array(methods_of(local)) != "finite_difference")
     bias = variables["local_effect_bias"].values if "local_effect_bias" in variables else 0 * error
     of_rows = error / (TYPICAL * np.sqrt(n_rows))

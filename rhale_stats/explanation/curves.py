@@ -120,10 +120,13 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
     check = None
     if axes:
         # Of features with an axis alone there is no covariance of levels.
-        axis_effect = effect.sel(feature=axes)
+        every = axes == request.features
+        axis_effect, axis_local = (
+            (effect, local) if every else (effect.sel(feature=axes), local.sel(feature=axes))
+        )
         variables = axis_effect.variables
         empty = [name for name in axis_effect.data_vars if pd.isna(variables[name].values).all()]
-        check = check_unbiased(local.sel(feature=axes), axis_effect.drop_vars(empty), rng=seed)
+        check = check_unbiased(axis_local, axis_effect.drop_vars(empty), rng=seed)
     return FeatureCurves(local, effect, check)
 
 
