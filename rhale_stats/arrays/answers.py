@@ -124,14 +124,14 @@ def half_widths(
         half = np.where(positive, se, 0.0)
         values, vectors = np.linalg.eigh(covariance)
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn = rng.standard_normal((N_DRAWS, len(covariance))) @ root.T
+        drawn = root @ rng.standard_normal((N_DRAWS, len(covariance))).T
         if np.isfinite(degrees):
-            drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)[:, None]
+            drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)
         largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(positive)
         for begin in range(0, len(pairs), BLOCK):
             block = pairs[begin : begin + BLOCK]
-            away = np.abs(drawn[:, first[block]] - drawn[:, second[block]]) / se[block]
-            np.maximum(largest, away.max(axis=1), out=largest)
+            away = np.abs(drawn[first[block]] - drawn[second[block]]) / se[block, None]
+            np.maximum(largest, away.max(axis=0), out=largest)
         half = np.quantile(largest, level) * half
     out = np.zeros_like(covariance)
     out[first, second] = out[second, first] = half

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -350,6 +351,7 @@ def _score_of_share(
 ) -> float:
     """The score between two others whose band holds this share of the draws (draw, point)."""
 
+    @cache  # the root search begins with both ends again
     def excess(score: float) -> float:
         largest = np.quantile(_largest_over(drawn, score_quantile(score, freedom)), share)
         return float(np.log(max(float(largest), np.finfo(np.float64).tiny)))

@@ -91,7 +91,7 @@ def moments(
         float(np.average(constant, weights=weight)),
         np.asarray(hats.sum(axis=0)) / scattered.total,
         (hats.T @ plain).toarray(),
-        np.asarray(hats.T @ (apart - scattered.mean)),
+        np.asarray(hats.T @ apart - np.outer(hats.sum(axis=0), scattered.mean)),
     )
 
 

@@ -18,8 +18,8 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 # Numbers of products and of values for which BLAS does not start threads.
 BLOCK_PRODUCTS, BLOCK_VALUES = 1 << 17, 1 << 13
 # Rows of a block where there are many columns, whose products take more time to add up than to
-# make, and products of all blocks that are held at once.
-MIN_BLOCK_ROWS, HELD_PRODUCTS = 64, 1 << 22
+# make, and products of all blocks that are held at once: so few that they stay in the cache.
+MIN_BLOCK_ROWS, HELD_PRODUCTS = 64, 1 << 16
 
 
 class Places(NamedTuple):
@@ -139,7 +139,12 @@ def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
     w = np.ones(len(values)) if weight is None else weight
     total = float(w.sum())
     n_grid = values.shape[1]
-    parts = list(zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True))
+    held = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
+    parts = [
+        (v[begin : begin + held], u[begin : begin + held])
+        for v, u in zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True)
+        for begin in range(0, len(v), held)
+    ]
     mean = np.sum([(v.transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts], axis=0) / total
     # Twice, so that a large offset causes no rounding error.
     apart = [((v - mean).transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts]
@@ -149,11 +154,8 @@ def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
         deviation = v - mean
         if weight is not None:
             deviation *= np.sqrt(u)
-        size = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
-        for begin in range(0, len(deviation), size):
-            block = deviation[begin : begin + size]
-            # A product with itself is symmetric to the last bit.
-            squares += (block.transpose(0, 2, 1) @ block).sum(axis=0)
+        # A product with itself is symmetric to the last bit.
+        squares += (deviation.transpose(0, 2, 1) @ deviation).sum(axis=0)
     return Scatter(total, mean, squares)
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 from scipy.special import gammaln
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
-BoolArray = NDArray[np.bool_]
+# Conditions of a leaf up to which values of all pairs of patterns are kept.
+TABLE_BITS = 6
+# Rows times conditions that are looked at together.
+CELLS = 1 << 21
 
 # --- trees ----------------------------------------------------------------------------------------
 
@@ -31,65 +35,105 @@ class Tree:
     threshold: FloatArray
     value: FloatArray
 
-    def leaves(self, *tables: FloatArray) -> Iterator[tuple[int, dict[int, list[BoolArray]]]]:
-        """Leaves, and by feature which rows of every table meet all its conditions on the way."""
-        waiting: list[tuple[int, dict[int, list[BoolArray]]]] = [(0, {})]
+    def boxes(self) -> Iterator[tuple[int, dict[int, Sides]]]:
+        """Leaves, and by feature between which thresholds they hold values, and missing ones.
+
+        A threshold is NaN where there is none, so that no comparison excludes a value.
+        """
+        waiting: list[tuple[int, dict[int, Sides]]] = [(0, {})]
+        columns = self.left, self.right, self.default, self.feature, self.threshold
+        left, right, default, feature, threshold = [column.tolist() for column in columns]
         while waiting:
-            node, met = waiting.pop()
-            if self.left[node] < 0:
-                yield node, met
+            node, box = waiting.pop()
+            if left[node] < 0:
+                yield node, box
                 continue
-            feature = int(self.feature[node])
-            to_left = [self._goes_left(node, rows[:, feature]) for rows in tables]
-            for child, sides in (
-                (self.left[node], to_left),
-                (self.right[node], [~side for side in to_left]),
-            ):
-                before = met.get(feature)
-                both = sides if before is None else list(map(np.logical_and, before, sides))
-                waiting.append((int(child), {**met, feature: both}))
-
-    def _goes_left(self, node: int, x: FloatArray) -> BoolArray:
-        with np.errstate(invalid="ignore"):
-            left = x <= self.threshold[node]
-        if self.default[node] == self.left[node]:
-            left |= np.isnan(x)
-        return np.asarray(left)
+            cut, to_left = threshold[node], default[node] == left[node]
+            low, high, missing = box.get(feature[node], (np.nan, np.nan, True))
+            # Comparisons with NaN are false.
+            above, below = low if low > cut else cut, high if high < cut else cut
+            sides = (low, below, missing and to_left), (above, high, missing and not to_left)
+            for child, side in zip((left[node], right[node]), sides, strict=True):
+                waiting.append((child, {**box, feature[node]: side}))
 
 
-def add_tree(total: FloatArray, tree: Tree, rows: FloatArray, background: FloatArray) -> None:
-    """math [88]: add the Shapley values of one tree to ``total`` (row, column, output).
+# Lower and upper threshold, and whether missing values are inside.
+Sides: TypeAlias = tuple[float, float, bool]
+
+
+def add_trees(
+    total: FloatArray, trees: Iterable[Tree], rows: FloatArray, background: FloatArray
+) -> None:
+    """math [88]: add the Shapley values of trees to ``total`` (row, column, output).
 
     A leaf is a product of conditions, one a feature. Rows that meet the same ones have the same
-    values, so that all pairs of rows are compared by which conditions both meet.
+    values, so that all pairs of rows are compared by which conditions both meet. Leaves with
+    equally many conditions are taken together.
     """
-    for leaf, met in tree.leaves(rows, background):
-        if not met:
-            continue  # a tree of one leaf
-        mine, others = [_pattern([each[side] for each in met.values()]) for side in (0, 1)]
-        patterns, which = _distinct(mine, len(met))
-        of_pattern = leaf_values(patterns, *np.unique(others, return_counts=True), len(met))
-        for column, values in zip(met, of_pattern.T, strict=True):
-            if values.any():
-                total[:, column] += values[which, None] * tree.value[leaf]
+    alike: dict[int, list[tuple[dict[int, Sides], FloatArray]]] = {}
+    for tree in trees:
+        for leaf, box in tree.boxes():
+            alike.setdefault(len(box), []).append((box, tree.value[leaf]))
+    alike.pop(0, None)  # trees of one leaf
+    for n_met, leaves in alike.items():
+        at_once = max(CELLS // (n_met * (len(rows) + len(background))), 1)
+        for begin in range(0, len(leaves), at_once):
+            boxes, values = zip(*leaves[begin : begin + at_once], strict=True)
+            _add_leaves(total, boxes, np.array(values), rows, background)
 
 
-def _pattern(met: list[BoolArray]) -> IntArray:
-    """Conditions that every row meets, as the bits of a number."""
-    out = np.zeros(len(met[0]), dtype=np.int64)
-    for bit, condition in enumerate(met):
-        out |= condition.astype(np.int64) << bit
+def _add_leaves(
+    total: FloatArray,
+    boxes: Sequence[dict[int, Sides]],
+    value: FloatArray,
+    rows: FloatArray,
+    background: FloatArray,
+) -> None:
+    """Add leaves with equally many conditions, and the value (leaf, output) of each."""
+    column = np.array([[*box] for box in boxes]).T
+    sides = np.array([[*box.values()] for box in boxes]).T
+    mine, others = [_patterns(column, sides, table) for table in (rows, background)]
+    (n_met, n_leaves), n = column.shape, 1 << len(column)
+    if n_met <= TABLE_BITS:
+        first = n * np.arange(n_leaves)[:, None]
+        share = np.bincount((first + others).ravel(), minlength=n * n_leaves) / len(background)
+        # (condition, leaf, pattern), and at the patterns of the rows
+        of_pattern = share.reshape(n_leaves, n) @ _pairs(n_met)
+        each = of_pattern.reshape(n_met, -1).take(first + mine, axis=1)
+    else:
+        each = np.empty((n_met, *mine.shape))
+        for leaf in range(n_leaves):
+            patterns, which = np.unique(mine[leaf], return_inverse=True)
+            counted = np.unique(others[leaf], return_counts=True)
+            each[:, leaf] = leaf_values(patterns, *counted, n_met).T[:, which]
+    # Sums over the leaves of a column, times their values.
+    places, number = np.unique(column, return_inverse=True)
+    every = np.arange(column.size)
+    for output, of_leaf in enumerate(value.T):
+        factor = np.broadcast_to(of_leaf, column.shape).ravel()
+        sums = sparse.csr_array((factor, (number.ravel(), every)), (len(places), column.size))
+        total[:, places, output] += (sums @ each.reshape(column.size, -1)).T
+
+
+def _patterns(column: IntArray, sides: FloatArray, rows: FloatArray) -> IntArray:
+    """Conditions that every row meets in every leaf, (leaf, row), as the bits of a number."""
+    by_column = np.ascontiguousarray(rows.T)
+    out = np.zeros((column.shape[1], len(rows)), dtype=np.int64)
+    with np.errstate(invalid="ignore"):
+        for bit, (of_leaf, low, high, missing) in enumerate(zip(column, *sides, strict=True)):
+            x = by_column[of_leaf]
+            met = ~((x <= low[:, None]) | (x > high[:, None]))
+            met &= ~np.isnan(x) | (missing[:, None] > 0)
+            out |= met.astype(np.int64) << bit
     return out
 
 
-def _distinct(patterns: IntArray, n_bits: int) -> tuple[IntArray, IntArray]:
-    """Patterns that occur, and which each row has; without a sort where there can be few."""
-    if n_bits > 12:
-        return np.unique(patterns, return_inverse=True)
-    occurs = np.flatnonzero(np.bincount(patterns))
-    number = np.zeros(1 << n_bits, dtype=np.int64)
-    number[occurs] = np.arange(len(occurs))
-    return occurs, number[patterns]
+@lru_cache
+def _pairs(n_met: int) -> FloatArray:
+    """`leaf_values` of all patterns with one background row, (condition, its pattern, pattern)."""
+    every = np.arange(1 << n_met)
+    each = [leaf_values(every, every[[other]], every[1:2], n_met) for other in every]
+    return np.ascontiguousarray(np.transpose(each, (2, 0, 1)))
 
 
 def leaf_values(mine: IntArray, others: IntArray, counts: IntArray, n_met: int) -> FloatArray:

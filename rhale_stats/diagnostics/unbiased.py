@@ -27,7 +27,7 @@ from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
-from rhale_stats.schema.variables import variable
+from rhale_stats.schema.variables import variable, with_variables
 
 # Largest number of repeated rows: some gigabytes.
 MAX_ROWS = 100_000_000
@@ -174,7 +174,8 @@ def check_unbiased(
     biased = pvalues["bin_error_pvalue_adjusted"] < significance
     within = np.asarray(arrays["heterogeneity_within"], np.float64)
     verdict = _verdict(of_rows, effect["heterogeneity_se"].values, within, biased)
-    return effect.assign_attrs(facts).assign(
+    return with_variables(
+        effect.assign_attrs(facts),
         {
             **{name: variable(name, array, **FACTS[name]) for name, array in arrays.items()},
             **{
@@ -182,7 +183,7 @@ def check_unbiased(
                 for name, values in pvalues.items()
             },
             "verdict": variable("verdict", verdict, **decided),
-        }
+        },
     )
 
 

@@ -41,7 +41,6 @@ from rhale_stats.inference.estimate import (
     with_intervals,
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
-from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import CurveErrors, cell_sizes
 from rhale_stats.schema.feature_result import FeatureResult, bin_residuals, has_moments
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
@@ -62,7 +61,6 @@ def confint(
     method: str | None = None,
 ) -> xr.Dataset:
     """`confint` of effects in bins and of their curve, pointwise."""
-    effect = check_effect(effect)
     effect, features = opened(effect)
     chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":

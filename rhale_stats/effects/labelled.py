@@ -21,6 +21,7 @@ from rhale_stats.schema.variables import (
     WEIGHT_PRODUCTS,
     X_UNITS,
     counted,
+    dataset_of,
     software,
     variable,
 )
@@ -131,13 +132,12 @@ def effects_of(
     cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
     spread_edges = arrays.pop("spread_edge_value", None)
     facts = {**facts, "curve": {"centering": method.centering}}
-    return xr.Dataset(
+    return dataset_of(
         {
             **{
                 name: variable(name, array, **facts.get(name, {}))
                 for name, array in (arrays | cell_edges).items()
             },
-            # Without their coordinates, which come below: to align these takes time.
             **_numerical_errors(local, edges, method.n_rows),
             **{name: local.variables[name] for name in method.handed_on if name in local},
         },
@@ -158,20 +158,19 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
     Where rounding of the answers is coarse it makes no difference 0: it is part of the spread, and
     of the mean of n rows by its root. An interpolated effect has the error of the rule.
     """
-    limit = local.variables["local_effect_error"]
-    if "numerical_error" in local:
-        return {name: local.variables[name] for name in ("local_effect_error", "numerical_error")}
+    variables = local.variables
+    limit = variables["local_effect_error"]
+    if "numerical_error" in variables:
+        return {name: variables[name] for name in ("local_effect_error", "numerical_error")}
     error = np.nan_to_num(limit.values)
-    span = np.nan_to_num(
-        np.nanmax(edges, axis=1, initial=-np.inf) - np.nanmin(edges, axis=1, initial=np.inf)
-    )
+    span = np.nan_to_num(np.fmax.reduce(edges, axis=1) - np.fmin.reduce(edges, axis=1))
     answers = local.attrs.get("answer_range", 0.0) or np.inf
-    coarse = error * np.maximum(span, 0) > NEGLIGIBLE * answers
+    coarse = error * span > NEGLIGIBLE * answers
     interpolated = np.zeros(len(error), dtype=bool)
-    if "cell_value" in local:
-        cells = local["cell_value"].notnull().any("cell_edge").values
+    if "cell_value" in variables:
+        cells = ~np.isnan(variables["cell_value"].transpose("feature", ...).values).all(axis=1)
         interpolated = cells & (np.array(methods_of(local)) != "finite_difference")
-    bias = local["local_effect_bias"].values if "local_effect_bias" in local else 0 * error
+    bias = variables["local_effect_bias"].values if "local_effect_bias" in variables else 0 * error
     of_rows = error / (TYPICAL * np.sqrt(n_rows))
     of_mean = np.where(coarse, of_rows + bias, np.where(interpolated, bias, 0.0))
     limit = limit.copy(data=np.where(coarse | interpolated, 0.0, limit.values))
@@ -182,10 +181,10 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
 
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
-    kinds = np.where(n_bins > 0, local["feature_kind"].values, "constant")
-    of_all = {name: coord for name, coord in local.coords.items() if set(coord.dims) <= {"feature"}}
+    coords = {str(name): local.variables[name] for name in local.coords}
+    kinds = np.where(n_bins > 0, coords["feature_kind"].values, "constant")
     return {
-        **{str(name): coord.variable for name, coord in of_all.items()},
+        **{name: coord for name, coord in coords.items() if {*coord.dims} <= {"feature"}},
         "feature_kind": ("feature", kinds),
         "local_effect_method": ("feature", np.array(methods_of(local))),
         "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),

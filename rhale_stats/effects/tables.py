@@ -195,14 +195,16 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
     within = inner(effect)
-    share = effect["weight_share"].where(effect["heterogeneity"].notnull())
-    alike = np.array([bool(is_alike(row)[row["effect"].notnull().values].all()) for row in rows])
-    squares = (share * effect["heterogeneity"] ** 2).sum("bin", min_count=1) / share.sum("bin")
+    spread, share = [effect.variables[name].values for name in ("heterogeneity", "weight_share")]
+    share = np.where(np.isnan(spread), np.nan, share)
+    alike = np.array([is_alike(row)[~np.isnan(row["effect"].values)].all() for row in rows])
+    with np.errstate(invalid="ignore"):
+        squares = np.nansum(share * spread**2, axis=-1) / np.nansum(share, axis=-1)
     extent = np.array([curve_extent(row) for row in each_feature(within)])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
-            ("heterogeneity", np.sqrt(squares.values)),
+            ("heterogeneity", np.sqrt(squares)),
             ("heterogeneity_output", effect["heterogeneity_output"].values),
             ("heterogeneity_index", within["heterogeneity_index"].values),
         )

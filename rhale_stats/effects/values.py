@@ -18,7 +18,7 @@ from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
 from rhale_stats.schema.features import feature_names, feature_position, given_feature
 from rhale_stats.schema.levels import CATEGORICAL, is_categorical, level_names, level_text
-from rhale_stats.schema.variables import GRID_VALUE
+from rhale_stats.schema.variables import GRID_VALUE, with_variables
 
 # Between which percentiles of the rows summaries are made, unless others are asked for.
 PERCENTILES = (1.0, 99.0)
@@ -38,6 +38,7 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
     They count as cells without rows do: the curve ends there. A cell with inner rows is kept whole.
     """
     low, high = percentiles_of(effect)
+    variables, changed = effect.variables, dict[str, Any]()
     levels = np.isin(effect["feature_kind"].values.astype(str), CATEGORICAL)
     fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones((2, len(levels)))
     if "cell_share" in effect:
@@ -56,15 +57,12 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
         edges = np.pad(inside, ((0, 0), (1, 0))) | np.pad(inside, ((0, 0), (0, 1)))
         part = _share_of_axis(effect, np.where(edges, effect[place].values, np.nan))
         of_axis = np.where(applies, part, of_axis)
-        effect = effect.assign(
-            {
-                share: effect[share].copy(data=np.where(inside, effect[share].values, 0.0)),
-                curve: effect[curve].copy(data=np.where(edges, effect[curve].values, np.nan)),
-            }
-        )
+        changed[share] = variables[share].copy(data=np.where(inside, variables[share], 0.0))
+        changed[curve] = variables[curve].copy(data=np.where(edges, variables[curve], np.nan))
     if "heterogeneity_index" in effect:
-        effect = effect.assign(heterogeneity_index=effect["heterogeneity_index"] * of_axis[1])
-    return effect.assign({AXIS_SHARE: ("feature", of_axis[0])})
+        index = variables["heterogeneity_index"]
+        changed["heterogeneity_index"] = index.copy(data=index.values * of_axis[1])
+    return with_variables(effect, {**changed, AXIS_SHARE: ("feature", of_axis[0])})
 
 
 def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -119,24 +120,27 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
     check = None
     if axes:
         # Of features with an axis alone there is no covariance of levels.
-        axis_effect = effect.sel(feature=axes)
-        empty = [
-            str(name)
-            for name, variable in axis_effect.data_vars.items()
-            if not variable.notnull().any()
-        ]
-        check = check_unbiased(local.sel(feature=axes), axis_effect.drop_vars(empty), rng=seed)
+        every = axes == request.features
+        axis_effect, axis_local = (
+            (effect, local) if every else (effect.sel(feature=axes), local.sel(feature=axes))
+        )
+        variables = axis_effect.variables
+        empty = [name for name in axis_effect.data_vars if pd.isna(variables[name].values).all()]
+        check = check_unbiased(axis_local, axis_effect.drop_vars(empty), rng=seed)
     return FeatureCurves(local, effect, check)
 
 
 def with_errors(
     request: ExplainRequest, effect: xr.Dataset, local: xr.Dataset, *, model: bool
 ) -> xr.Dataset:
-    """With standard errors of the rows, and with ``model`` of its parameters (math [80]).
+    """With standard errors by groups, and with ``model`` of its parameters (math [80]).
 
-    Local effects of some rows have the numbers of these.
+    Those of single rows are made by `confint`, in the same pass. Local effects of some rows have
+    the numbers of these.
     """
     groups = request.groups
+    if groups is None and not model:
+        return effect
     if model:
         return std_error(
             effect, local, groups=groups, model=request.model, X=request.X, progress=False

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.layout import compact
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software
@@ -265,7 +266,8 @@ def _of_one(
         **_regions(splits),
     }
     _name_output(groups_of, y)
-    tree = Explanation.from_dict({f"/{name}": dataset for name, dataset in groups_of.items()})
+    # In the form that users get, as to replace groups of a tree copies all of it.
+    tree = Explanation.from_dict({f"/{name}": compact(group) for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
     tree.attrs = {
         "method": "explain",
@@ -328,7 +330,7 @@ def _settings(inputs: FactInputs) -> dict[str, Any]:
         "row_name": str(request.sample.whole.attrs.get("row_name", "row")),
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "software": software(),
-        "versions": ", ".join(f"{name} {version(name)}" for name in VERSIONS),
+        "versions": ", ".join(f"{name} {import_module(name).__version__}" for name in VERSIONS),
     }
 
 

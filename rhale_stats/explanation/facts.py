@@ -24,7 +24,6 @@ from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.shapes import inner_of, shape_of_curve
 from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.sizes import effect_sizes
-from rhale_stats.generics.values import predict
 from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
 from rhale_stats.schema.features import units_of
 from rhale_stats.schema.levels import level_names
@@ -222,9 +221,9 @@ def _additive(inputs: FactInputs, deviation: float) -> float:
 def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> FloatArray:
     """The average curve of one feature at the places of the rows."""
     position = request.table.names.index(name)
-    if name not in request.levels:
-        return np.asarray(predict(effect, request.table.column(position), name).values)
     row = one_feature(effect, name)
+    if name not in request.levels:
+        return row.curve.evaluate(request.table.column(position))
     code = _codes(request, position, level_names(row))
     if not row.sizes["bin"]:  # one level with weight
         return np.zeros(len(code))

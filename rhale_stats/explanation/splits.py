@@ -13,6 +13,7 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.effects.comparison import contrast
+from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
 from rhale_stats.explanation.request import ExplainRequest
@@ -24,7 +25,9 @@ from rhale_stats.models.parametric import ROW_NUMBER
 from rhale_stats.regional.interactions import interaction_matrix
 from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.regional.search import SplitSearch
+from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.padding import concat_features
+from rhale_stats.schema.variables import with_variables
 
 # Size of all tests of first splits together, and permutations for each: a p-value can be half the
 # level of one test.
@@ -195,6 +198,7 @@ def _split(
                     with_errors(request, rhale(side_local, bins=rule), side_local, model=model)
                     for side_local in side_locals
                 ]
+                both = list(map(with_std_error, both))
                 difference = compare(*both, level=level, rng=seed)
                 x = [side_local["x"].isel(feature=0).values for side_local in side_locals]
                 between = _contrast(both, x, level)
@@ -202,10 +206,35 @@ def _split(
             # No value in common, or by groups gaps between the rows of a side, or few groups.
             if not any(reason in str(error) for reason in NOT_COMPARED):
                 raise
-    effect = confint(effect, level=level)
+    effect = _with_intervals(effect, level)
     if not has_errors:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
     return Split(str(tree["feature"].values), tree, effect, difference, between)
+
+
+def _with_intervals(effect: xr.Dataset, level: float) -> xr.Dataset:
+    """One feature in all regions with its errors and intervals, made as those of features are.
+
+    Each region at a time would take as long as all of them.
+    """
+    labels = {
+        name: ("feature", np.repeat(coord.values, effect.sizes[REGION]))
+        for name, coord in effect.coords.items()
+        if coord.dims == ("feature",)
+    }
+    # What differs between regions, such as the number of groups, differs between features.
+    names = {str(name): str(name).replace(REGION, "feature", 1) for name in effect.coords}
+    names = {name: new for name, new in names.items() if name.startswith(f"{REGION}_")}
+    as_features = effect.isel(feature=0).drop_vars([REGION, *labels]).rename(names)
+    as_features = as_features.rename_dims({REGION: "feature"}).assign_coords(labels)
+    as_features.attrs = with_part_facts(effect.isel({REGION: 0})).attrs
+    made = confint(as_features, level=level)
+    added = {
+        str(name): xr.Variable((REGION, *data.dims), data.values[:, None], data.attrs)
+        for name, data in made.data_vars.items()
+        if name not in effect
+    }
+    return with_variables(effect, added, made[["ci_bound"]])
 
 
 def _contrast(

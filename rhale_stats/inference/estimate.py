@@ -18,7 +18,7 @@ from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
 from rhale_stats.schema.feature_result import Result
-from rhale_stats.schema.variables import with_variables
+from rhale_stats.schema.variables import dataset_of, with_variables
 
 BY_ERRORS = "standard errors, Student's t"
 BY_SKEWNESS = f"{BY_ERRORS}, corrected for skewness"
@@ -313,15 +313,14 @@ def with_bands(
 def _with_ends(result: xr.Dataset, variables: Mapping[str, Variable]) -> xr.Dataset:
     """With pairs of ends, and the names of the two where they are not there yet."""
     has_bounds = set(BOUNDS) <= set(result.coords)
-    # Not made at import, where xarray would import dask.
-    return with_variables(result, variables, None if has_bounds else xr.Dataset(coords=BOUNDS))
+    return with_variables(result, variables, None if has_bounds else dataset_of({}, BOUNDS, {}))
 
 
 def kept_interval(result: Result, name: str, level: float) -> FloatArray | None:
     """Ends (..., 2) of the interval that `confint` gave an estimate, where it is of this level."""
     if f"{name}_ci" not in result:
         return None
-    ends = result[f"{name}_ci"]
+    ends = result.variables[f"{name}_ci"]
     if ends.attrs.get("ci_prob") != level:
         return None
     return np.asarray(ends.transpose(..., "ci_bound").values)

@@ -64,7 +64,7 @@ def of_bins(row: FeatureResult) -> list[str]:
 
 def of_effects(row: FeatureResult) -> str:
     """Why the effects of one feature have no sampling error; empty where they have one."""
-    estimated = row["effect"].notnull().values
+    estimated = ~np.isnan(row["effect"].values)
     if not estimated.any() or not _has_no_error(row)[estimated].all():
         return ""
     return ZERO if is_zero(row)[estimated].all() else ALIKE
@@ -74,7 +74,8 @@ def of_average(row: FeatureResult) -> str:
     """Why the average effect of one feature is blank or has no error; empty otherwise."""
     if is_unordered(row):
         return ORDER
-    reason, values = of_effects(row), row["effect"].values[row["effect"].notnull().values]
+    reason, values = of_effects(row), row["effect"].values
+    values = values[~np.isnan(values)]
     # If bins have different effects, the average varies between samples of rows.
     same = reason and np.ptp(values) <= 2 * least_effect(row) and not row.slopes.any()
     return reason if same else ""

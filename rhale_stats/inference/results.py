@@ -174,8 +174,10 @@ def labelled_differences(
     request: ComparisonOptions,
 ) -> xr.Dataset:
     """Differences of all features, with the tests."""
+    # What is labelled by feature, without all estimates.
+    features = a["feature"].coords.to_dataset().assign_attrs(a.attrs).sel(feature=names)
     tested = labelled_test(
-        a.sel(feature=names),
+        features,
         {
             "statistic": np.array([difference.statistic for difference in differences]),
             "p_value": np.array([difference.p_value for difference in differences]),
@@ -202,7 +204,7 @@ def labelled_differences(
         .assign(_difference_variables(differences, source, request.level))
         .assign_coords(
             grid_value=(("feature", "grid"), points, GRID_VALUE),
-            feature_units=("feature", a.sel(feature=names)["feature_units"].values),
+            feature_units=("feature", features["feature_units"].values),
         )
         .assign_coords(BOUNDS)
     )

@@ -96,9 +96,9 @@ def repeated_values(x: FloatArray, counts: FloatArray | None) -> FloatArray | No
 
 def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
     """Edges of the cells of finite differences, by feature; None if derivatives were taken."""
-    if "cell_value" not in local:
+    if "cell_value" not in local.variables:
         return [None] * local.sizes["feature"]
-    table = local["cell_value"].transpose("feature", "cell_edge").values
+    table = local.variables["cell_value"].transpose("feature", "cell_edge").values
     edges_of_features = [edges[np.isfinite(edges)] for edges in table]
     return [edges if len(edges) else None for edges in edges_of_features]
 

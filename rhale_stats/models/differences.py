@@ -160,9 +160,9 @@ class DifferenceQuotients:
                 f"{', '.join(map(str, self.outputs.labels))}. Choose one, as in "
                 f"lambda X: model(X)[:, 0]."
             )
-        finite = np.isfinite(answer)
-        largest, least = (end(answer, initial=0, where=finite) for end in (np.max, np.min))
-        size = max(float(largest), -float(least))
+        size = max(float(answer.max(initial=0)), -float(answer.min(initial=0)))
+        if not np.isfinite(size):  # what is not finite is refused later, with its rows
+            size = float(np.abs(answer).max(initial=0, where=np.isfinite(answer)))
         if size > MAX_SIZE:
             raise ModelError(
                 f"model must answer with numbers up to {MAX_SIZE:g}, so that their fourth powers "

@@ -15,7 +15,7 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import aligned, as_numbers
 from rhale_stats.arrays import shapley as arrays
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.shapley import Tree, add_tree
+from rhale_stats.arrays.shapley import Tree, add_trees
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.table import Table, as_table
@@ -420,9 +420,8 @@ class Forest(NamedTuple):
         if LEAF_COST * n_leaves <= len(background) * len(self.trees):
             values = np.zeros(shape)
             rows, background = self._rows(rows), self._rows(background)
-            for number, tree in enumerate(self.trees, 1):
-                add_tree(values, tree, rows, background)
-                bar.update(len(rows) * number // len(self.trees) - bar.n)
+            add_trees(values, self.trees, rows, background)
+            bar.update(len(rows))
             return values
         parts = []
         for begin in range(0, len(rows), LEAF_ROWS):

@@ -109,8 +109,9 @@ def with_facts(
 
     form = fmt_params | {"data_aligns": aligns}
     body = SimpleTable(lines, heads, stubs, txt_fmt=form)
-    header = facts_of(cells, title, body)
-    missing = len(header.as_text().splitlines()[-1]) - len(body.as_text().splitlines()[-1])
+    text = body.as_text()
+    header = facts_of(cells, title, text)
+    missing = len(header.as_text().splitlines()[-1]) - len(text.splitlines()[-1])
     if missing > 0:
         room = max(10, *(len(stub) for stub in stubs)) + missing
         body = SimpleTable(
@@ -119,12 +120,12 @@ def with_facts(
     return [header, body]
 
 
-def facts_of(cells: list[list[str]], title: str, body: SimpleTable) -> SimpleTable:
+def facts_of(cells: list[list[str]], title: str, body: str) -> SimpleTable:
     """Two columns of names and values, together as wide as the table below."""
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_2cols
 
-    width = len(body.as_text().partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
+    width = len(body.partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
     widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
     needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
     if any(need > available for need, available in zip(needed, widths, strict=True)):

@@ -386,7 +386,9 @@ def _average(
         if not by_weight:
             origin = curves[:, 0].mean(axis=1)
         # A large offset is taken off before anything is multiplied.
-        moved = curves - origin[:, None, None]
+        moved = np.subtract(
+            curves, origin[:, None, None], out=curves if curves_kept is None else None
+        )
         constants.append(moved @ alike)
         w = None if weight is None else weight[rows]
         block = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,6 +31,7 @@ from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, row_labels, with_joint_fingerprints
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
+from rhale_stats.schema.variables import dataset_of, with_variables
 
 
 class SearchRows(NamedTuple):
@@ -279,13 +280,16 @@ def regional_rhale(
             for number in leaves["region"].values
         ]
     out = stack(effects, "region")
-    about = {"long_name": "region of the rows"}
-    return out.assign({ROWS: tree[ROWS]}).assign_coords(
-        region=("region", leaves["region"].values, about),
-        region_rule=("region", leaves["rule"].values, {"long_name": "what the rows have"}),
-        region_node=("region", leaves["node"].values, {"long_name": "node of the tree"}),
-        obs=local["obs"],
-    )
+    coords: dict[Hashable, Any] = {
+        "region": ("region", leaves["region"].values, {"long_name": "region of the rows"}),
+        "region_rule": ("region", leaves["rule"].values, {"long_name": "what the rows have"}),
+        "region_node": ("region", leaves["node"].values, {"long_name": "node of the tree"}),
+    }
+    # Labels of the rows.
+    for rows in (tree[ROWS], local["obs"]):
+        labels = {name: coord.variable for name, coord in rows.coords.items()}
+        coords |= {name: label for name, label in labels.items() if label.dims == ("obs",)}
+    return with_variables(out, {ROWS: tree.variables[ROWS]}, dataset_of({}, coords, {}))
 
 
 # --- trees of regions of one feature --------------------------------------------------------------

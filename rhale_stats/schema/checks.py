@@ -76,8 +76,8 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
         ]
         result = result.assign({name: result[name].compute() for name in small})
     _check_parts(result, parameter, maker, ("local_effect_error",), LOCAL_COORDINATES, ())
-    _check_dims(result["x"], parameter, ("obs", "feature"))
-    _check_dims(result["local_effect"], parameter, ("obs", "feature"))
+    for name in ("x", "local_effect"):
+        _check_dims(result, name, parameter, ("obs", "feature"))
     if "weight" in result and "weight_kind" not in result.attrs:
         _lacks(parameter, maker, "attribute weight_kind, which says what its weights are")
     return in_order(result)
@@ -101,7 +101,7 @@ def check_effect(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    result = check_curves(effect, parameter, maker)
+    result = check_curves(result, parameter, maker)
     _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     _check_shares(result, parameter)
     return result
@@ -114,12 +114,13 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
     shares of the weight add up to 1. xarray keeps attributes in arithmetic, so that nothing else
     tells ``effect * 2`` from effects.
     """
-    total = np.nansum(effect["weight_share"].values, axis=-1)
+    variables = effect.variables
+    total = np.nansum(variables["weight_share"].values, axis=-1)
     total = np.where(_are_moments_of(effect), total, np.nan)
-    if "level_share" in effect:
-        of_levels = np.nansum(effect["level_share"].values, axis=-1)
+    if "level_share" in variables:
+        of_levels = np.nansum(variables["level_share"].values, axis=-1)
         total = np.where(of_levels == 0, total, of_levels)
-    odd = (effect["n_bins"].values > 0) & ~(np.abs(total - 1) < SHARE_ERROR)
+    odd = (variables["n_bins"].values > 0) & ~(np.abs(total - 1) < SHARE_ERROR)
     if odd.any():
         position = int(np.flatnonzero(odd)[0])
         raise ValueError(
@@ -132,24 +133,25 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
 
 def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
     """Whether the moments of every feature are of rows in its bins, and of its average effect."""
-    of_one = effect["edge_value"].dims == ("feature", "edge")
-    if "moments" not in effect or is_of_outcome(effect) or not of_one:
+    variables = effect.variables
+    of_one = variables["edge_value"].dims == ("feature", "edge")
+    if "moments" not in variables or is_of_outcome(effect) or not of_one:
         return np.ones(effect.sizes["feature"], dtype=bool)
-    names = effect.variables["moment"].values.tolist()
-    moments = effect.variables["moments"].transpose("moment", "feature", ...).values
+    names = variables["moment"].values.tolist()
+    moments = variables["moments"].transpose("moment", "feature", ...).values
     weight, x_mean, mean = [
         np.nan_to_num(moments[names.index(name)]) for name in ("weight", "x_mean", "mean")
     ]
     edges = np.full((len(weight), weight.shape[-1] + 1), np.nan)
-    edges[:, : effect.sizes["edge"]] = effect["edge_value"].values
-    if "cell_value" in effect:
-        cells = effect["cell_value"].values
+    edges[:, : effect.sizes["edge"]] = variables["edge_value"].values
+    if "cell_value" in variables:
+        cells = variables["cell_value"].values
         edges = np.where(np.isfinite(cells).any(axis=-1, keepdims=True), cells, edges)
     with np.errstate(invalid="ignore"):
         left, right, slack = edges[:, :-1], edges[:, 1:], 1e-9 * np.diff(edges, axis=-1)
         outside = (x_mean < left - slack) | (x_mean > right + slack)
         inside = ~(outside & (weight != 0)).any(axis=-1)
-    average = effect["average_effect"].values
+    average = variables["average_effect"].values
     size = np.abs(mean).max(axis=-1) + np.abs(average)
     with np.errstate(invalid="ignore", divide="ignore"):
         of_moments = np.sum(weight * mean, axis=-1) / np.sum(weight, axis=-1)
@@ -160,7 +162,7 @@ def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
-        _check_dims(result[name], parameter, dims)
+        _check_dims(result, name, parameter, dims)
     _check_parts(result, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
     if "n_bins" not in result.coords and "moments" not in result:
         _lacks(parameter, maker, "variable moments")
@@ -201,22 +203,26 @@ def _lacks(parameter: str, maker: str, what: str) -> NoReturn:
     )
 
 
-def _check_dims(array: xr.DataArray, parameter: str, dims: tuple[str, ...]) -> None:
-    absent = [dim for dim in dims if dim not in array.dims]
+def _check_dims(result: xr.Dataset, name: str, parameter: str, dims: tuple[str, ...]) -> None:
+    present = result.variables[name].dims
+    absent = [dim for dim in dims if dim not in present]
     if absent:
         raise ValueError(
-            f"{parameter} must have the dimensions {' and '.join(dims)}; {array.name!r} has "
-            f"{', '.join(map(str, array.dims)) or 'none'}. Select features with a list, "
+            f"{parameter} must have the dimensions {' and '.join(dims)}; {name!r} has "
+            f"{', '.join(map(str, present)) or 'none'}. Select features with a list, "
             f".sel(feature=['x0']), and keep the names of dimensions."
         )
 
 
 def _check_bins(effect: xr.Dataset, parameter: str) -> None:
     """Raise ``ValueError`` unless edges rise and bins lie between them, feature by feature."""
-    if effect["edge_value"].dims != ("feature", "edge") or effect["n_bins"].dims != ("feature",):
+    variables = effect.variables
+    if variables["edge_value"].dims != ("feature", "edge") or variables["n_bins"].ndim != 1:
         return  # of several samples, which come here one by one
-    edges, left, right = [effect[name].values for name in ("edge_value", "bin_left", "bin_right")]
-    n_bins, max_bins = effect["n_bins"].values, left.shape[1]
+    edges, left, right, n_bins = [
+        variables[name].values for name in ("edge_value", "bin_left", "bin_right", "n_bins")
+    ]
+    max_bins = left.shape[1]
     used = np.arange(max_bins) < n_bins[:, None]
     enough = edges.shape[1] == max_bins + 1 and (n_bins <= max_bins).all()
     with np.errstate(invalid="ignore"):

@@ -43,7 +43,9 @@ def with_part_facts(dataset: xr.Dataset) -> xr.Dataset:
         and key not in REGION_LABELS
         and not dataset.variables[key].ndim
     }
-    return dataset.assign_attrs(attributes) if attributes else dataset
+    # A check of a result that was checked before copies nothing.
+    known = attributes.items() <= dataset.attrs.items()
+    return dataset if known else dataset.assign_attrs(attributes)
 
 
 def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str]) -> xr.Dataset:

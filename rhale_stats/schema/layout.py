@@ -28,7 +28,14 @@ from rhale_stats.schema.features import is_of_outcome, stores_errors
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import CATEGORICAL
 from rhale_stats.schema.variable_table import EFFECT_VARIABLES
-from rhale_stats.schema.variables import COUNTS, DIMENSIONS, counted, variable, with_variables
+from rhale_stats.schema.variables import (
+    COUNTS,
+    DIMENSIONS,
+    counted,
+    dataset_of,
+    variable,
+    with_variables,
+)
 
 MOMENTS = "moments"
 # What follows from the moments and from the estimates beside them: always, and where it is there.
@@ -355,7 +362,7 @@ def _where(
 def _made(variables: Mapping[Hashable, Any], result: xr.Dataset) -> xr.Dataset:
     """A Dataset of these, with coordinates and attributes as a result has them."""
     coords = {*result.coords, *NUMBERS}
-    return xr.Dataset(
+    return dataset_of(
         {name: data for name, data in variables.items() if name not in coords},
         {name: data for name, data in variables.items() if name in coords},
         result.attrs,

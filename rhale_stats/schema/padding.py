@@ -16,7 +16,14 @@ from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
 from rhale_stats.schema.notes import joint_notes, with_notes
-from rhale_stats.schema.variables import COUNTS, EFFECT_VARIABLES, SQUARE_MOMENTS, WEIGHT_PRODUCTS
+from rhale_stats.schema.variables import (
+    COUNTS,
+    EFFECT_VARIABLES,
+    SQUARE_MOMENTS,
+    WEIGHT_PRODUCTS,
+    dataset_of,
+    with_variables,
+)
 
 Estimates: TypeAlias = Mapping[str, NDArray[np.float64] | float]
 
@@ -91,15 +98,16 @@ def stack(
         return xr.Variable((dim, *each[0].dims), values, attrs)
 
     coords = {}
-    for name, coordinate in first.coords.items():
+    for name in first.coords:
+        every = [dataset.variables[name] for dataset in datasets]
         always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varies)
-        always |= set(coordinate.dims) > {"feature"}
+        always |= set(every[0].dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
         elif not always and all(
-            np.array_equal(each[name].values, coordinate.values) for each in datasets
+            np.array_equal(other.values, every[0].values) for other in every[1:]
         ):
-            coords[name] = coordinate.variable
+            coords[name] = every[0]
         else:
             coords[name] = as_one(name)
     attrs, different = {}, {}
@@ -109,8 +117,7 @@ def stack(
             attrs[key] = value
         else:
             different[f"{dim}_{key}"] = (dim, np.array(values), {"long_name": str(key)})
-    out = xr.Dataset({name: as_one(name) for name in first.data_vars}, coords, attrs)
-    return out.assign_coords(different)
+    return dataset_of({name: as_one(name) for name in first.data_vars}, coords | different, attrs)
 
 
 def joined_attrs(each: Sequence[Mapping[Any, Any]]) -> dict[Any, Any]:
@@ -129,13 +136,17 @@ def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
     first = results[0]
     if isinstance(first, xr.Dataset):
         out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
-        out = out.assign_coords({dim: source[dim]}) if dim in source.coords else out
-        if dim == OUTPUT and "obs" in out.dims and "obs" in source.coords:
-            # The rows of all outputs are the same.
-            out = out.assign_coords(obs=source["obs"])
-        if "draw" in out.dims:
-            out = out.transpose("chain", "draw", ...)
-        return out.assign({ROWS: source[ROWS]}) if ROWS in first and dim == REGION else out
+        # The rows of all outputs are the same; those of regions say which they are in.
+        of_outputs = dim == OUTPUT and "obs" in out.dims
+        taken = [dim, *["obs"] * of_outputs, *[ROWS] * (ROWS in first and dim == REGION)]
+        taken = [name for name in taken if name in source]
+        rows = {name: source.variables[name] for name in taken if name == ROWS}
+        coords = {
+            name: coord.variable for about in taken for name, coord in source[about].coords.items()
+        }
+        out = out.drop_vars(coords, errors="ignore")
+        out = with_variables(out, rows, dataset_of({}, coords, {}))
+        return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
     if isinstance(first, xr.DataArray):
         return xr.concat(results, dim, combine_attrs="drop_conflicts", join="exact")
     if isinstance(first, pd.DataFrame):

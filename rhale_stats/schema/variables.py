@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from xarray.indexes import Index, PandasIndex
 
 from rhale_stats._version import __version__
 from rhale_stats.schema import variable_table as table
@@ -41,6 +42,25 @@ def with_variables(
         dims=sizes,
         indexes=dict(out.xindexes) | ({} if coords is None else dict(coords.xindexes)),
     )
+
+
+def dataset_of(
+    data: Mapping[Any, Any], coords: Mapping[Any, Any], attrs: Mapping[Any, Any]
+) -> xr.Dataset:
+    """``xr.Dataset(data, coords, attrs)`` of variables, or tuples that make them.
+
+    Nothing is aligned, which takes half the time: the sizes agree.
+    """
+    variables: dict[Hashable, xr.Variable] = {}
+    indexes: dict[Hashable, Index] = {}
+    sizes: dict[Hashable, int] = {}
+    for name, value in (*data.items(), *coords.items()):
+        variables[name] = variable = xr.as_variable(value, name=name, auto_convert=False)
+        if name in variable.dims:
+            indexes[name] = PandasIndex.from_variables({name: variable}, options={})
+            variables |= indexes[name].create_variables({name: variable})
+        sizes |= variable.sizes
+    return xr.Dataset._construct_direct(variables, {*coords}, sizes, dict(attrs), indexes)
 
 
 def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.Dataset:

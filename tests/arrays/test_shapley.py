@@ -64,12 +64,16 @@ def test_one_split_by_hand():
     )
     found = np.zeros((2, 2, 1))
     rows = np.array([[1.0, 5.0], [-1.0, 5.0]])
-    shapley.add_tree(found, tree, rows, np.array([[2.0, 0.0], [-2.0, 0.0]]))
+    shapley.add_trees(found, [tree], rows, np.array([[2.0, 0.0], [-2.0, 0.0]]))
     np.testing.assert_allclose(found[..., 0], [[1.0, 0.0], [-1.0, 0.0]])
 
 
+@pytest.mark.parametrize("table_bits", [1, 6])
 @pytest.mark.parametrize("seed", range(6))
-def test_trees_are_those_of_brute_force(seed):
+def test_trees_are_those_of_brute_force(seed, table_bits, monkeypatch):
+    """Of leaves with few conditions by a table, of others one by one; in several blocks."""
+    monkeypatch.setattr(shapley, "TABLE_BITS", table_bits)
+    monkeypatch.setattr(shapley, "CELLS", 200)
     rng = np.random.default_rng(seed)
     tree = random_tree(rng, n_columns=4, depth=6)
     rows, background = rng.normal(size=(5, 4)), rng.normal(size=(7, 4))
@@ -77,7 +81,7 @@ def test_trees_are_those_of_brute_force(seed):
     for table in (rows, background):
         table.flags.writeable = False
     found = np.zeros((5, 4, 1))
-    shapley.add_tree(found, tree, rows, background)
+    shapley.add_trees(found, [tree], rows, background)
     expected = brute_force(lambda row: predict(tree, row), rows, background)
     np.testing.assert_allclose(found[..., 0], expected, atol=1e-12)
 

@@ -9,7 +9,7 @@ from tests.benchmarks import scaling, times
 from tests.benchmarks.page import page
 from tests.benchmarks.tasks import TASKS
 
-WIDTHS = (10, 9, 12, 22, 14, 24, 16, 7)
+WIDTHS = (14, 9, 12, 22, 14, 24, 16, 7)
 
 
 def peers(

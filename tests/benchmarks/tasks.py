@@ -7,6 +7,7 @@ inputs, and a function that takes from its result the numbers that both sides co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -275,13 +276,13 @@ def _of_dalex(X: pd.DataFrame, kind: str, grid: FloatArray) -> Side:
     return Side(run, lambda found: _centred(found.result["_yhat_"]), "a table of all curves")
 
 
-def pdp_task(rows: int, seed: int) -> Task:
-    """Partial dependence."""
+def pdp_task(rows: int, seed: int, model: Any = None) -> Task:
+    """Partial dependence of a model, by default a cheap one."""
     X = table(rows, seed)
     grid = np.linspace(X["x0"].min(), X["x0"].max(), N_BINS)
 
     def sklearn() -> Side:
-        return _of_sklearn(X, grid, "average")
+        return _of_sklearn(X, grid, "average", model)
 
     def skexplain() -> Side:
         explainer = _explainer(X)
@@ -294,7 +295,7 @@ def pdp_task(rows: int, seed: int) -> Task:
         "pdp",
         f"partial dependence on one feature of a cheap model, {N_BINS} points",
         Side(
-            lambda: pdp(Smooth(), X, features="x0", grid={"x0": grid}, progress=False),
+            lambda: pdp(model or Smooth(), X, features="x0", grid={"x0": grid}, progress=False),
             lambda found: _centred(found["curve"].values[0]),
             "standard errors, spread of the ICE curves",
         ),
@@ -306,8 +307,8 @@ def pdp_task(rows: int, seed: int) -> Task:
     )
 
 
-def ice_task(rows: int, seed: int) -> Task:
-    """Curves of all rows."""
+def ice_task(rows: int, seed: int, model: Any = None) -> Task:
+    """Curves of all rows of a model, by default a cheap one."""
     X = table(rows, seed)
     grid = np.linspace(X["x0"].min(), X["x0"].max(), N_BINS)
 
@@ -326,11 +327,11 @@ def ice_task(rows: int, seed: int) -> Task:
         "ice",
         f"ICE curves and their mean for one feature of a cheap model, {N_BINS} points",
         Side(
-            lambda: ice(Smooth(), X, features="x0", grid={"x0": grid}, progress=False),
+            lambda: ice(model or Smooth(), X, features="x0", grid={"x0": grid}, progress=False),
             lambda found: _centred(found["ice"].values[0].T),
             "standard errors",
         ),
-        {"scikit-learn": lambda: _of_sklearn(X, grid, "both"), "alibi": alibi},
+        {"scikit-learn": lambda: _of_sklearn(X, grid, "both", model), "alibi": alibi},
     )
 
 
@@ -347,40 +348,43 @@ def _of_sklearn(X: pd.DataFrame, grid: FloatArray, kind: str, model: Any = None)
     )
 
 
-# --- trees, resamples, parameters, interactions ---------------------------------------------------
+# --- models that are read, resamples, parameters, interactions ------------------------------------
+
+MODELS = {
+    "linear": "a linear regression",
+    "trees": "100 trees of histogram boosting",
+    "lightgbm": "100 trees of LightGBM",
+    "forest": "a forest of 30 trees of depth 8",
+}
+# By the name of a function: the task of it, and the peer that takes any model.
+OF_MODELS = {
+    "pdp": (pdp_task, "scikit-learn"),
+    "ice": (ice_task, "scikit-learn"),
+    "ale": (ale_task, "PyALE"),
+}
 
 
-def pdp_trees_task(rows: int, seed: int) -> Task:
-    """Partial dependence of boosted trees, of which the leaves are read."""
-    from sklearn.ensemble import HistGradientBoostingRegressor
+def _model(kind: str) -> Any:
+    """A model of a library, not fitted; it uses one thread."""
+    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+    from sklearn.linear_model import LinearRegression
 
+    if kind == "lightgbm":
+        from lightgbm import LGBMRegressor
+
+        return LGBMRegressor(random_state=0, n_jobs=1, verbose=-1)
+    if kind == "forest":
+        return RandomForestRegressor(30, max_depth=8, random_state=0)
+    return LinearRegression() if kind == "linear" else HistGradientBoostingRegressor(random_state=0)
+
+
+def model_task(name: str, kind: str, rows: int, seed: int) -> Task:
+    """A task with a model that this package reads: its leaves, or its coefficients."""
+    make, peer = OF_MODELS[name]
     X = table(rows, seed)
-    model = HistGradientBoostingRegressor(random_state=0).fit(X, Smooth().predict(X))
-    grid = np.linspace(X["x0"].min(), X["x0"].max(), N_BINS)
-    return Task(
-        "pdp-trees",
-        f"partial dependence on one feature of 100 trees of histogram boosting, {N_BINS} points",
-        Side(
-            lambda: pdp(model, X, features="x0", grid={"x0": grid}, progress=False),
-            lambda found: _centred(found["curve"].values[0]),
-            "standard errors, spread of the ICE curves",
-        ),
-        {"scikit-learn": lambda: _of_sklearn(X, grid, "average", model)},
-    )
-
-
-def ale_trees_task(rows: int, seed: int) -> Task:
-    """ALE of boosted trees, of which the leaves are read where there are many rows."""
-    from lightgbm import LGBMRegressor
-
-    X = table(rows, seed)
-    model = LGBMRegressor(random_state=0, n_jobs=1, verbose=-1).fit(X, Smooth().predict(X))
-    task = ale_task(rows, seed, model)
-    return task._replace(
-        name="ale-trees",
-        work=f"ALE of 5 features of 100 trees of LightGBM, {N_BINS} quantile bins",
-        peers={"PyALE": task.peers["PyALE"]},
-    )
+    task = make(rows, seed, _model(kind).fit(X, Smooth().predict(X)))
+    work = task.work.replace("a cheap model", MODELS[kind])
+    return task._replace(name=f"{name}-{kind}", work=work, peers={peer: task.peers[peer]})
 
 
 def shap_task(rows: int, seed: int) -> Task:
@@ -524,8 +528,11 @@ TASKS: dict[str, tuple[Callable[[int, int], Task], tuple[int, int]]] = {
     "ale-dalex": (accumulated_task, (500, 2_000)),
     "pdp": (pdp_task, (1_000, 20_000)),
     "ice": (ice_task, (1_000, 20_000)),
-    "pdp-trees": (pdp_trees_task, (1_000, 20_000)),
-    "ale-trees": (ale_trees_task, (1_000, 20_000)),
+    **{
+        f"{name}-{kind}": (partial(model_task, name, kind), (1_000, 20_000))
+        for name in OF_MODELS
+        for kind in MODELS
+    },
     "shap": (shap_task, (100, 1_000)),
     "bootstrap": (bootstrap_task, (1_000, 20_000)),
     "slopes": (slopes_task, (1_000, 20_000)),

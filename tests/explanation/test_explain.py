@@ -565,3 +565,13 @@ def test_sentences_are_not_false(n):
     shares = {kind: (np.mean(found), len(found)) for kind, found in counts.items()}
     assert all(share <= 0.05 for share, _ in shares.values()), shares
     assert all(number >= 30 for _, number in shares.values()), shares
+
+
+def test_regions_of_a_feature_in_cells_count_their_own_rows():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 5, 300), rng.uniform(-1, 1, 300)])
+    found = rs.explain(lambda X: X[:, 0] * (X[:, 1] > 0), X, rng=0, progress=False)
+    for split in found["regions"].children.values():
+        effect = split["effect"]
+        n_rows = np.bincount(effect["region_of_row"].values)
+        np.testing.assert_array_equal(effect["n_obs"].sum(("feature", "bin")), n_rows)

@@ -8,7 +8,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.inference.estimate import BOUNDS
-from rhale_stats.schema.variables import selected, with_variables
+from rhale_stats.schema.variables import dataset_of, selected, with_variables
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +82,16 @@ def test_results_share_no_attributes(effect):
     assert "mine" not in effect.attrs
     assert "mine" not in effect["effect"].attrs
     assert "mine" not in effect["bin"].attrs
+
+
+def test_a_dataset_of_variables_is_that_of_xarray(effect):
+    data = {name: effect.variables[name] for name in effect.data_vars}
+    data |= {"new": ("feature", np.arange(3.0), {"units": "m"})}
+    coords = {name: effect.variables[name] for name in effect.coords}
+    found, expected = dataset_of(data, coords, effect.attrs), xr.Dataset(data, coords, effect.attrs)
+    xr.testing.assert_identical(found, expected)
+    assert found.sizes == expected.sizes
+    assert set(found.xindexes) == set(expected.xindexes)
+    xr.testing.assert_identical(found.sel(feature="x1"), expected.sel(feature="x1"))
+    found["effect"].attrs["long_name"] = found.attrs["method"] = "changed"
+    assert "changed" not in (effect["effect"].attrs["long_name"], effect.attrs["method"])

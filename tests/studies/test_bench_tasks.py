@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.benchmarks.tasks import TASKS
+from tests.benchmarks.tasks import MODELS, TASKS
 from tests.benchmarks.times import apart, silent
 
 # Modules of the peers, and how far numbers may be apart, with the reason.
@@ -25,9 +25,13 @@ CASES = {
     ("pdp", "scikit-explain"): ("skexplain", ROUNDING),
     ("pdp", "dalex"): ("dalex", ROUNDING),
     ("ice", "scikit-learn"): ("sklearn", ROUNDING),
-    ("pdp-trees", "scikit-learn"): ("sklearn", ROUNDING),
+    **{
+        (f"{name}-{kind}", "scikit-learn"): ("sklearn", ROUNDING)
+        for name in ("pdp", "ice")
+        for kind in MODELS
+    },
     # Edges by other definitions of a quantile, and curves that jump.
-    ("ale-trees", "PyALE"): ("PyALE", 0.02),
+    **{(f"ale-{kind}", "PyALE"): ("PyALE", 0.05) for kind in MODELS},
     ("ice", "alibi"): ("alibi", ROUNDING),
     # shap keeps thresholds and values in single precision.
     ("shap", "shap"): ("shap", SINGLE),
