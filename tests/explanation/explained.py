@@ -55,6 +55,6 @@ def _of_mixed():
 
 @pytest.fixture(scope="session")
 def explained_many():
-    """An explanation of 30 features."""
-    X = np.random.default_rng(0).normal(size=(200, 30))
-    return rs.explain(lambda X: X @ np.arange(30.0), X, progress=False, budget=None)
+    """An explanation of 40 features, of which a report has 30 and a notebook 14."""
+    X = np.random.default_rng(0).normal(size=(200, 40))
+    return rs.explain(lambda X: X @ np.arange(40.0), X, progress=False, budget=None)
