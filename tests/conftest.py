@@ -10,6 +10,8 @@ from zlib import crc32
 # Tests run one to a processor, so that more threads would only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Nor are there more processes than a test asks for: to start some takes seconds.
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 # What shap compiles takes 6 s in every process, and is used on a few hundred rows.
 os.environ.setdefault("NUMBA_DISABLE_JIT", "1")
 

@@ -217,7 +217,6 @@ WORKS = {
     "rs.rhale(fitted, X)": "effects in bins",
     'rs.pdp(classifier, X, "a")': "a profile",
     'rs.plot(rs.ale(classifier, X, "a"))': None,
-    "rs.explain(pipe, mixed, progress=False)": "an explanation",
     # A model with a formula, as marginaleffects, emmeans and margins take it.
     "rs.averages(fitted)": "averages",
     'rs.averages(fitted, table, "a", contrasts=0.1)': "averages",
@@ -244,7 +243,8 @@ WORKS = {
     "rs.averages(fitted, rs.datagrid(X))": "averages",
     'rs.ale(fitted, X, "a")': "effects in bins",
     'rs.plot(rs.pdp(fitted, X, ["a", "b"]))': None,
-    "rs.explain(fitted, X, y, held_out=False, progress=False)": "an explanation",
+    "rs.explain(fitted, X, progress=False)": "an explanation",
+    'rs.explain(pipe, mixed, features="a", progress=False)': "an explanation",
     "rs.std_error(rs.rhale(fitted, X), rs.local_effects(fitted, X), model=fitted, X=X)": (
         "effects in bins"
     ),

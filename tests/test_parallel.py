@@ -151,9 +151,10 @@ def test_replicates_filter_no_warnings_of_others(monkeypatch):
     assert with_gaps["effect"].isnull().any()
 
 
-def test_cpus_are_those_that_this_process_may_use():
+def test_cpus_are_those_that_this_process_may_use(monkeypatch):
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("this system has no affinity")
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT")
     everything = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {min(everything)})
@@ -161,6 +162,8 @@ def test_cpus_are_those_that_this_process_may_use():
     finally:
         os.sched_setaffinity(0, everything)
     assert 1 <= parallel.cpus() <= len(everything)
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
+    assert parallel.cpus() == 1
 
 
 # --- threads and processes -----------------------------------------------------------------------
@@ -176,7 +179,7 @@ def squared(i):
 
 
 @pytest.mark.parametrize(
-    ("run", "n"), [(parallel.in_threads, 1), (parallel.in_threads, 2), (parallel.in_processes, 1)]
+    ("run", "n"), [(run, n) for run in (parallel.in_threads, parallel.in_processes) for n in (1, 2)]
 )
 def test_results_are_in_order(run, n):
     told = []

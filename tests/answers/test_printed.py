@@ -29,7 +29,7 @@ def explained(n_features, scale=1.0, names=None):
     return rs.explain(model, X, rng=0, budget=None, progress=False)
 
 
-SIZES, SCALES, NAMES = (1, 4, 60), (1e-7, 1e9, 1.0), (LONG + "{}", None, "{}\n\t<&\"'")
+SIZES, SCALES, NAMES = (1, 4, 40), (1e-7, 1e9, 1.0), (LONG + "{}", None, "{}\n\t<&\"'")
 
 
 # Every day each of the sizes, scales and kinds of names; with the slow tests any two of these.
@@ -76,12 +76,12 @@ def test_numbers_of_usual_values_are_whole():
 
 
 def test_what_the_table_leaves_out_is_counted():
-    found = explained(60, 1.0, None)
+    found = explained(40, 1.0, None)
     text = repr(found)
     shown = sum(line.startswith("x") for line in text.splitlines())
-    assert f"… {60 - shown} more, the largest moves" in text
+    assert f"… {40 - shown} more, the largest moves" in text
     few = str(rs.show(found, max_features=3))
-    assert "… 57 more" in few
+    assert "… 37 more" in few
 
 
 def test_names_that_end_otherwise_differ():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -38,6 +40,11 @@ def table(n=800, seed=0):
 @pytest.fixture(scope="session")
 def explained():
     """An explanation with outcomes, groups of rows, levels and a flat feature."""
+    return _of_mixed()
+
+
+@cache  # The fixture of each folder is made anew.
+def _of_mixed():
     X = table()
     X.attrs = {"labels": {"line": "The line"}, "units": {"line": "cm"}, "output_units": "kg"}
     y = mixed(X) + np.random.default_rng(1).normal(size=len(X))
@@ -48,6 +55,6 @@ def explained():
 
 @pytest.fixture(scope="session")
 def explained_many():
-    """An explanation of 60 features."""
-    X = np.random.default_rng(0).normal(size=(300, 60))
-    return rs.explain(lambda X: X @ np.arange(60.0), X, progress=False, budget=None)
+    """An explanation of 40 features, of which a report has 30 and a notebook 14."""
+    X = np.random.default_rng(0).normal(size=(200, 40))
+    return rs.explain(lambda X: X @ np.arange(40.0), X, progress=False, budget=None)

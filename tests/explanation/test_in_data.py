@@ -24,7 +24,7 @@ def explained(mean, make=None, n=500, seed=0, **options):
 
 
 def forest():
-    return RandomForestRegressor(20, random_state=0)
+    return RandomForestRegressor(10, random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_probabilities_are_in_percentage_points():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(600, 2)), columns=["a", "b"])
     y = np.where(X.a + rng.normal(size=600) > 0, "ill", "well")
-    model = RandomForestClassifier(20, random_state=0).fit(X, y)
+    model = RandomForestClassifier(10, random_state=0).fit(X, y)
     found = rs.explain(model, X, y, output="ill", rng=0, progress=False)
     line = lines_of(found.answers)[0]
     assert line.feature == "a"
@@ -140,7 +140,7 @@ def test_the_skill_of_the_first_fit_is_said_where_all_would_take_too_long(
     X = pd.DataFrame(rng.normal(size=(400, 4)), columns=FEATURES)
     y = np.asarray(mean(X) + rng.normal(size=400))
     y = (y > 0).astype(int) if classes else y
-    model = (RandomForestClassifier if classes else RandomForestRegressor)(20, random_state=0)
+    model = (RandomForestClassifier if classes else RandomForestRegressor)(10, random_state=0)
     found = rs.explain(model.fit(X, y), X, y, rng=0, progress=False, budget=None)
     assert found.attrs["examined"].startswith("the fits would take about ")
     text = " ".join(repr(found).split())

@@ -21,7 +21,7 @@ from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
 from rhale_stats.models.trees import LeafTable, LeafTree, Trees
 
-N = 300
+N = 160
 # Libraries that sum in single precision.
 SINGLE = 2e-6
 
@@ -100,15 +100,15 @@ def test_categories_by_hand(right):
 # --- libraries ------------------------------------------------------------------------------------
 
 
-def sample(rng, *, missing=False, categories=False):
+def sample(rng, *, missing=False, categories=False, n=N):
     """Rows with ties, by choice with missing values and with codes of categories."""
-    X = np.round(rng.normal(size=(N, 4)), 1)
+    X = np.round(rng.normal(size=(n, 4)), 1)
     if categories:
-        X[:, 3] = rng.integers(0, 8, N)
-    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + (X[:, 3] % 3 == 1) + rng.normal(size=N) / 9
+        X[:, 3] = rng.integers(0, 8, n)
+    y = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + (X[:, 3] % 3 == 1) + rng.normal(size=n) / 9
     if missing:
         X[rng.random(X.shape) < 0.1] = np.nan
-    return X, y, rng.uniform(0.1, 2, N)
+    return X, y, rng.uniform(0.1, 2, n)
 
 
 def three(y):
@@ -130,7 +130,7 @@ def lgb(kind, outcome=lambda y: y, **options):
     def fit(X, y, w, categories):
         library = pytest.importorskip("lightgbm")
         some = {"verbose": -1, "min_child_samples": 5, "n_jobs": 1} | options
-        model = getattr(library, kind)(n_estimators=20, **some)
+        model = getattr(library, kind)(n_estimators=8, **some)
         with_levels = {"categorical_feature": [3]} if categories else {}
         return model.fit(X, outcome(y), sample_weight=w, **with_levels)
 
@@ -140,7 +140,7 @@ def lgb(kind, outcome=lambda y: y, **options):
 def cat(kind, outcome=lambda y: y, **options):
     def fit(X, y, w, _):
         library = pytest.importorskip("catboost")
-        some = {"iterations": 20, "depth": 4, "verbose": 0, "allow_writing_files": False} | options
+        some = {"iterations": 8, "depth": 4, "verbose": 0, "allow_writing_files": False} | options
         return getattr(library, kind)(**some).fit(X, outcome(y), sample_weight=w)
 
     return fit
@@ -154,7 +154,7 @@ def hist(kind, outcome=lambda y: y, **options):
     def fit(X, y, w, categories):
         made = getattr(en, f"HistGradientBoosting{kind}")
         levels = [3] if categories else None
-        return made(max_iter=20, categorical_features=levels, **options).fit(X, outcome(y), w)
+        return made(max_iter=8, categorical_features=levels, **options).fit(X, outcome(y), w)
 
     return fit
 
@@ -238,8 +238,8 @@ def test_leaves_answer_as_the_model(name, gaps, levels, rng, monkeypatch):
     """At values of the rows, beyond them, and at thresholds and the numbers beside these."""
     monkeypatch.setattr(reading, "READ_ROWS", 1)
     monkeypatch.setattr("rhale_stats.models.differences.READ_ROWS", 1)
-    monkeypatch.setattr(trees, "ROWS", 130)
-    monkeypatch.setattr(trees, "CACHED_ROWS", 50)
+    monkeypatch.setattr(trees, "ROWS", 70)
+    monkeypatch.setattr(trees, "CACHED_ROWS", 30)
     monkeypatch.setattr(trees, "CELLS", 4000)
     X, y, w = sample(rng, missing=bool(gaps), categories=bool(levels))
     model = (BOOSTED | OTHERS | NO_GAPS | LINEAR)[name](X, y, w, levels)
@@ -272,7 +272,7 @@ def test_leaves_answer_as_the_model(name, gaps, levels, rng, monkeypatch):
 
 def test_an_early_end_of_the_fit(rng):
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
-    X, y, _ = sample(rng)
+    X, y, _ = sample(rng, n=300)
     parts = X[:200], y[:200]
     held_out = [(X[200:], y[200:])]
     models = [
@@ -353,10 +353,10 @@ def test_a_table_of_single_precision(rng):
     X, y, _ = sample(rng)
     model = en.HistGradientBoostingRegressor(max_iter=9).fit(X, y)
     asked, read = asked_and_read(model, (X / 3).astype(np.float32))
-    versions = [np.roll(np.linspace(-1, 1, N), 9 * number) / 3 for number in range(14)]
+    versions = [np.roll(np.linspace(-1, 1, N), 9 * number) / 3 for number in range(27)]
     expected, stored = asked.evaluate(0, versions)
     values, stored_too = read.evaluate(0, versions)
-    assert read.outputs.n_read == 14 * N
+    assert read.outputs.n_read == 27 * N
     assert_allclose(values, expected, atol=1e-12)
     assert_array_equal(stored_too, stored)
 

@@ -14,6 +14,7 @@ from numpy.testing import assert_allclose
 from threadpoolctl import threadpool_limits
 
 import rhale_stats as rs
+from tests.helpers import assert_a_file_holds
 from tests.properties.registry import (
     APART,
     CALLS,
@@ -205,10 +206,7 @@ def test_weights_are_repeated_rows(name):
 
 @pytest.mark.parametrize("name", LABELLED)
 def test_a_file_holds_all_of_a_result(name, of_plain, tmp_path):
-    result = of_plain(name)
-    result.to_netcdf(tmp_path / "result.nc")
-    with xr.open_dataset(tmp_path / "result.nc") as read:
-        xr.testing.assert_identical(read.load(), result)
+    assert_a_file_holds(of_plain(name), tmp_path)
 
 
 BY_NAME = [name for name in LABELLED if name not in NOT_BY_NAME]

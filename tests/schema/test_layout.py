@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import arviz
 import numpy as np
 import pandas as pd
@@ -77,12 +79,24 @@ RESULTS = {
 }
 
 
+@cache
+def made_of(kind):
+    """A result in the form that users get: no test changes it."""
+    return RESULTS[kind]()
+
+
+@cache
+def numbers_and_effect():
+    local = rs.local_effects(output, frame(), features=NUMBERS)
+    return local, rs.rhale(local)
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", RESULTS)
 def test_what_is_left_out_follows_from_the_rest(kind, monkeypatch):
     """Every variable of the form that functions work with, by values and words."""
     expected = inner(RESULTS[kind], monkeypatch)
-    made = complete(RESULTS[kind]())
+    made = complete(made_of(kind))
     assert "n_bins" in made.coords
     for name, variable in expected.variables.items():
         if name in OF_FORM:
@@ -102,7 +116,7 @@ def test_what_is_left_out_follows_from_the_rest(kind, monkeypatch):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["default", "rows", "ale", "outputs", "gap", "weights", "by"])
 def test_functions_say_the_same_of_both_forms(kind):
-    result = RESULTS[kind]()
+    result = made_of(kind)
     whole = complete(result)
     features = result["feature"].values[:1].tolist()
     for call in (
@@ -148,8 +162,8 @@ SAME = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("call", SAME)
 def test_functions_give_the_same_of_both_forms(call):
-    local = rs.local_effects(output, frame(), features=NUMBERS)
-    effect = rs.rhale(local, bins=rs.QuantileBins(4)) if call == "merged" else rs.rhale(local)
+    local, effect = numbers_and_effect()
+    effect = rs.rhale(local, bins=rs.QuantileBins(4)) if call == "merged" else effect
     one, other = (complete(SAME[call](form, local)) for form in (effect, complete(effect)))
     for name, variable in one.variables.items():
         if variable.dtype.kind == "f":

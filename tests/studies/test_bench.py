@@ -23,6 +23,7 @@ def test_peers_are_timed_in_turns(capsys):
 
 def test_a_quick_run_writes_its_page_and_picture(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(scaling, "QUICK_SIZES", {"rows": (60, 120, 240)})
+    monkeypatch.setattr(scaling, "RUNS", 1)
     peers(["rhale"], quick=True, rows=100, rounds=1, growth=True, out=tmp_path / "growth.md")
     assert "\nrhale " in capsys.readouterr().out
     text = (tmp_path / "growth.md").read_text(encoding="utf-8")

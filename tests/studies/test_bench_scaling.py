@@ -15,8 +15,9 @@ def test_exponent_of_a_power_law(power):
     assert Growth("rows", "f", sizes, 3.0 * sizes**power).exponent == pytest.approx(power)
 
 
-def test_a_small_run_has_all_functions_and_its_page():
-    sizes = {"rows": (200, 400, 800), "bins": (5, 10, 20), "resamples": (20, 40, 80)}
+def test_a_small_run_has_all_functions_and_its_page(monkeypatch):
+    monkeypatch.setattr(scaling, "RUNS", 1)
+    sizes = {"rows": (100, 200), "bins": (5, 10), "resamples": (10, 20)}
     times, memory = scaling.growth(sizes)
     table = scaling.exponents(times, memory).set_index("function")
     assert set(table.index) == {"rhale", "ale", "pdp", "regions", "bootstrap"}

@@ -45,7 +45,8 @@ def test_gradient_in_double_precision(model, compiled):
 
 
 def test_single_precision_is_said():
-    local = rs.local_effects(jax.jit(function), X)
+    with enable_x64(False):  # marginaleffects turns it on for the whole process
+        local = rs.local_effects(jax.jit(function), X)
     assert local.attrs["answer_precision"] >= np.finfo(np.float32).eps
     with enable_x64(True):
         exact = rs.local_effects(jax.jit(function), X)
