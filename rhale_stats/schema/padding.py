@@ -206,6 +206,9 @@ def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
 
 def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     """The Dataset with all variables and coordinates that the other has."""
+    absent = [name for name in other.variables if name not in dataset.variables]
+    if not absent and not any(dim in other.dims and dim not in dataset.dims for dim in PARTS):
+        return dataset
     sizes = {**other.sizes, **dataset.sizes}
     for dim in ("bin", "edge"):
         if dim in sizes:
@@ -227,7 +230,6 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
             each = [name for name in both if dim in other[name].dims]
             expanded = {name: dataset[name].expand_dims({dim: other.sizes[dim]}) for name in each}
             dataset = dataset.assign(expanded)
-    absent = [name for name in other.variables if name not in dataset.variables]
     filling = {name: nothing(name) for name in absent if name not in other.dims}
     data = {name: filling[name] for name in filling if name in other.data_vars}
     coords = {name: filling[name] for name in filling if name in other.coords}
