@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -34,6 +33,8 @@ from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with
 
 # A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Characters that stand as they are in an address.
+SAFE = ",:;.!*()$=?@/+'~{}[]"
 Value = str | float | int | bool | None
 
 
@@ -55,12 +56,17 @@ def guarded(value: Value) -> Value:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
+def shorter(value: Value) -> Value:
+    """A number with eight digits."""
+    return float(f"{value:.8g}") if isinstance(value, float) else value
+
+
 def csv_text(heads: Sequence[str], lines: Sequence[Sequence[Value]]) -> str:
     """A table as CSV; numbers that are not known are empty."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow([guarded(head) for head in heads])
-    writer.writerows([[guarded(value) for value in line] for line in lines])
+    writer.writerows([[guarded(shorter(value)) for value in line] for line in lines])
     return buffer.getvalue()
 
 
@@ -68,15 +74,16 @@ def csv_link(name: str, heads: Sequence[str], lines: Sequence[Sequence[Value]]) 
     """A table as a CSV file behind a link."""
     text = csv_text(heads, lines)
     # A byte order mark tells spreadsheets that this is UTF-8.
-    coded = quote("\ufeff" + text, safe=",:;.!*()$&=?@/+'~ ").replace(" ", "%20")
-    address = f"data:text/csv;charset=utf-8,{coded}"
+    address = f"data:text/csv;charset=utf-8,{quote(chr(0xFEFF) + text, safe=SAFE)}"
     return Link(file_name(name, "csv"), address, "CSV", size_text(len(text.encode())), text)
 
 
 def json_link(name: str, values: Mapping[str, Any]) -> Link:
     """Values as a JSON file behind a link."""
-    content = json.dumps(plain(values), ensure_ascii=False, indent=1, allow_nan=False).encode()
-    address = f"data:application/json;base64,{b64encode(content).decode()}"
+    content = json.dumps(
+        plain(values), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+    ).encode()
+    address = f"data:application/json;charset=utf-8,{quote(content, safe=SAFE)}"
     return Link(file_name(name, "json"), address, "JSON", size_text(len(content)))
 
 
@@ -92,7 +99,7 @@ def plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
         return None
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
+    return shorter(value) if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def file_name(name: str, suffix: str) -> str:
@@ -512,7 +519,8 @@ def everything(content: ReportContent) -> dict[str, Any]:
                 {
                     "rule": group.rule,
                     "rows": group.n_rows,
-                    "x": group.curve.x,
+                    # Mostly they are those of all rows.
+                    **({} if np.array_equal(group.curve.x, curve.x) else {"x": group.curve.x}),
                     "effect": group.curve.y,
                     "lower": group.curve.low,
                     "upper": group.curve.high,
@@ -563,6 +571,11 @@ class ReportTable:
     # Becomes blocks with labels on small screens.
     wide: bool = False
     link: Link | None = None
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether all columns but the first hold numbers."""
+        return all(column.numbers for column in self.columns[1:])
 
     def csv(self) -> str:
         """The table as CSV: with all digits where they are known."""

@@ -135,6 +135,7 @@ class Drawing:
     def __init__(self, width: float, height: float) -> None:
         self.width, self.height = width, height
         self._parts: list[str] = []
+        self._bars: dict[str, int] = {}
         # Pixels of the places of which there are values, and along which side they lie.
         self.places: FloatArray = np.zeros(0)
         self.along = "x"
@@ -146,10 +147,13 @@ class Drawing:
     def rect(self, kind: str, x: float, y: float, width: float, height: float) -> None:
         """A bar, also if an end comes before the start."""
         x, y = min(x, x + width), min(y, y + height)
-        self._parts.append(
-            f'<rect class="{kind}" x="{_at(x)}" y="{_at(y)}" width="{_at(abs(width))}" '
-            f'height="{_at(abs(height))}"/>'
-        )
+        bar = f"M{_at(x)} {_at(y)}h{_at(abs(width))}v{_at(abs(height))}H{_at(x)}z"
+        # All bars of a kind are one path, which takes a third of the room.
+        if kind not in self._bars:
+            self._bars[kind] = len(self._parts)
+            self._parts.append(f'<path class="{kind}" d=""/>')
+        place = self._bars[kind]
+        self._parts[place] = self._parts[place].replace('"/>', f'{bar}"/>')
 
     def path(
         self, kind: str, points: Sequence[tuple[float, float]], *, closed: bool = False
@@ -162,6 +166,21 @@ class Drawing:
     def circle(self, kind: str, x: float, y: float, radius: float) -> None:
         """A dot."""
         self._parts.append(f'<circle class="{kind}" cx="{_at(x)}" cy="{_at(y)}" r="{radius:g}"/>')
+
+    def steps(self, kind: str, edges: FloatArray, heights: FloatArray, bottom: float) -> None:
+        """The area of columns that touch each other."""
+        columns = "".join(
+            f"V{_at(height)}H{_at(end)}" for height, end in zip(heights, edges[1:], strict=True)
+        )
+        start = f"M{_at(edges[0])} {_at(bottom)}"
+        self._parts.append(f'<path class="{kind}" d="{start}{columns}V{_at(bottom)}z"/>')
+
+    def points(self, x: FloatArray, y: FloatArray) -> None:
+        """Dots with a border in the colour of the ground, as ends of lines without a length."""
+        known = np.isfinite(x) & np.isfinite(y)
+        places = "".join(f"M{_at(a)} {_at(b)}h0" for a, b in zip(x[known], y[known], strict=True))
+        for kind in ("points border", "points"):
+            self._parts.append(f'<path class="{kind}" d="{places}"/>')
 
     def square(self, kind: str, x: float, y: float, half: float) -> None:
         """A square around a point."""
@@ -180,8 +199,9 @@ class Drawing:
     def curve(self, kind: str, x: FloatArray, y: FloatArray, across: Scale, up: Scale) -> None:
         """A line through the values that are known."""
         for run in runs(np.isfinite(x) & np.isfinite(y)):
-            points = zip(x[run], y[run], strict=True)
-            self.path(kind, [(across(a), up(b)) for a, b in points])
+            points = [(across(a), up(b)) for a, b in zip(x[run], y[run], strict=True)]
+            if len(points) > 1:
+                self.path(kind, points)
 
     def area(
         self,
@@ -491,14 +511,13 @@ def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> Non
     )
     _levels_of(drawing, up, across, 4)
     changes = np.clip(windows.quantiles, up.low, up.high)
-    parts = zip(windows.left, windows.right, changes, windows.mean, strict=True)
-    for left, right, quantiles, mean in parts:
+    for left, right, quantiles in zip(windows.left, windows.right, changes, strict=True):
         start, end = across(left), across(right)
         middle, half = (start + end) / 2, min((end - start) * 0.35, 7.0)
         for (low, high), part in (((0, 4), max(half / 3, 0.6)), ((1, 3), half)):
             _halves(drawing, quantiles[low], quantiles[high], up, (middle, part), flat=False)
-        if np.isfinite(mean):
-            drawing.circle("mark average", middle, up(mean), min(max(half * 0.6, 2.0), 3.5))
+    places = (windows.left + windows.right) / 2
+    drawing.points(np.vectorize(across)(places), np.vectorize(up)(windows.mean))
 
 
 def _outcomes(drawing: Drawing, feature: ReportFeature, across: Scale, top: float) -> None:
@@ -508,9 +527,7 @@ def _outcomes(drawing: Drawing, feature: ReportFeature, across: Scale, top: floa
     up = spanning([*outcome["observed"], *outcome["predicted"]], top + STRIP, top + 6, room=0.05)
     _levels_of(drawing, up, across, 4)
     drawing.curve("average thin", middle, outcome["predicted"], across, up)
-    for x, y in zip(middle, outcome["observed"], strict=True):
-        if np.isfinite(y):
-            drawing.circle("mark average", across(x), up(y), 3.5)
+    drawing.points(np.vectorize(across)(middle), np.vectorize(up)(outcome["observed"]))
 
 
 def _counts(drawing: Drawing, counts: Bars, across: Scale, top: float) -> None:
@@ -518,11 +535,8 @@ def _counts(drawing: Drawing, counts: Bars, across: Scale, top: float) -> None:
     edges = np.append(counts.left, counts.right[-1])
     ends = np.linspace(edges[0], edges[-1], COLUMNS + 1)
     share = np.diff(np.interp(ends, edges, np.append(0.0, np.cumsum(counts.n))))
-    for left, right, part in zip(ends[:-1], ends[1:], share, strict=True):
-        if part > 0:
-            height = max(ROWS * part / share.max(), 0.8)
-            start, end = across(left), across(right)
-            drawing.rect("count", start, top + ROWS - height, end - start - 0.6, height)
+    height = np.where(share > 0, np.maximum(ROWS * share / share.max(), 0.8), 0.0)
+    drawing.steps("count", np.vectorize(across)(ends), top + ROWS - height, top + ROWS)
 
 
 def of_group(group: Group, feature: ReportFeature, number: int, width: float) -> Drawing:
