@@ -583,7 +583,7 @@ def plot_effects(
         raise ValueError("features must name at least one feature; got none.")
     names = feature_names(effect)
     for name in reference:
-        position_of(name, names)
+        position_of(name, names, "reference")
     if profile:
         drawn = plot_profiles(effect, positions, n_columns, ax, reference)
         if limited:

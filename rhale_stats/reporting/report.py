@@ -328,6 +328,8 @@ def report(
     """
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be a text, or None; got {shown(title)}.")
+    if tables is not None and not isinstance(tables, str | os.PathLike):
+        raise TypeError(f"tables must be the path of a folder, or None; got {shown(tables)}.")
     if lang not in LANGUAGES:
         raise ValueError(
             f"lang must be one of {', '.join(map(repr, LANGUAGES))}; got {shown(lang)}."

@@ -105,7 +105,7 @@ def test_levels_and_profiles():
 
 def test_pictures():
     effect = rs.confband(rs.ale(model, X), rng=0)
-    upper, _ = rs.plots.effect(effect, "a", reference=2)
+    upper, *_ = rs.plots.effect(effect, "a", reference=2)
     assert upper.get_ylabel() == "output relative to a = 2"
     panels = rs.plots.effects(effect, reference={"a": 2, "k": "w"})
     assert [panel.get_title() for panel in panels] == ["a, from 2", "b", "k, from w"]

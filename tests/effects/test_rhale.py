@@ -266,7 +266,7 @@ class TestAccessor:
         assert_same(complete(effect.rhale.debias(check)), rs.debias(effect, check))
         xr.testing.assert_identical(effect.rhale.mae(effect), rs.simulate.mae(effect, effect))
         assert check.rhale.plot_bias("x0").get_xlabel() == "x0"
-        assert len(effect.rhale.plot("x0", local)) == 2
+        assert len(effect.rhale.plot("x0", local)) == 3
         assert len(effect.rhale.plot_bins(local, "x0")) == 1
         assert len(effect.rhale.plot_all()) == 3
 

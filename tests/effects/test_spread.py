@@ -288,14 +288,14 @@ def test_tables_tell_the_two_apart(effect):
 
 def test_pictures_draw_the_spread_by_its_own_edges(local):
     effect = rs.rhale(local, bins=rs.AdaptiveBins(degree=0))
-    upper, lower = rs.plots.effect(effect, "x0", spread="band")
     row = one_feature(effect, "x0")
     edges, spread = row["spread_edge_value"].values, row["spread"].values
-    areas = [path.vertices for path in labelled(lower, "± heterogeneity").get_paths()]
-    assert len(areas) == len(spread)
-    for area, left, right, size in zip(areas, edges[:-1], edges[1:], spread, strict=True):
-        assert_allclose([area[:, 0].min(), area[:, 0].max()], [left, right])
-        assert_allclose(np.ptp(area[:, 1]), 2 * size)
+    (strip,) = rs.plots.effect(effect, "x0", percentiles=(0, 100))[2].patches
+    heights, ends, _ = strip.get_data()
+    assert set(edges) <= set(ends)
+    middle = (ends[:-1] + ends[1:]) / 2
+    assert_allclose(heights, spread[np.searchsorted(edges, middle) - 1])
+    upper, _ = rs.plots.effect(effect, "x0", style="paper", percentiles=(0, 100))
     (band,) = labelled(upper, "± heterogeneity").get_paths()
     last = band.vertices[np.isclose(band.vertices[:, 0], edges[-1])]
     assert_allclose(np.ptp(last[:, 1]), 2 * np.sum(spread * np.diff(edges)))

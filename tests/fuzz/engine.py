@@ -561,7 +561,8 @@ OF_PARAMETER: dict[str, Any] = {
     "col": options(None, "feature", "output"),
     "row": options(None, "output"),
     "reference": options(None, 0.0, "u"),
-    "spread": options("none", "strip"),
+    "spread": options("none", "band"),
+    "style": options("curve", "paper"),
     "target": lambda world: world.rng.normal(size=world.n),
     "y": lambda world: world.rng.normal(size=world.n),
     "shap_values": shapley,
@@ -606,6 +607,7 @@ OF_PARAMETER: dict[str, Any] = {
     "budget": options("1s", 0.5, None),
     "keep_local": options(True, False),
     "path": lambda world: Path(tempfile.mkdtemp(prefix="rhale-stats-fuzz-")) / "report.html",
+    "tables": lambda world: Path(tempfile.mkdtemp(prefix="rhale-stats-fuzz-")) / "tables",
     "title": options(None, "<title>"),
     "open_features": options(0, 1, 99),
     "lang": options("en"),
@@ -665,7 +667,7 @@ OF_PARAMETER: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "normalize", "pairwise", "rebin"),
-            *("intervals", "print", "studentize", "vectorized"),
+            *("interactive", "intervals", "print", "studentize", "vectorized", "violins"),
         ),
         options(True, False),
     ),
