@@ -13,7 +13,7 @@ import pytest
 
 PAGE = (Path(__file__).parents[1] / "docs" / "peers.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| ([\w-]+) \| `(.+)` \| `(.+)` \|$", PAGE, re.MULTILINE)
-ANSWERS = re.findall(r"^\| .+/(?:issues|pull)/\d+\).* \| .+ \| `(.+)` \|$", PAGE, re.MULTILINE)
+ANSWERS = re.findall(r"^\| .+/(?:issues|pull)/\d+\).* \| `(.+)` \|$", PAGE, re.MULTILINE)
 MODULES = {"scikit-learn": "sklearn.inspection", "scikit-explain": "skexplain"}
 # What the page says before the table, and what belongs to the package.
 HERE = "\n".join(re.findall(r"```python\n(.*?)```", PAGE.partition("\n| package")[0], re.DOTALL))

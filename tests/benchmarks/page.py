@@ -39,9 +39,7 @@ smallest ratio is that of the task {worst["task"]} with {worst["rows"]:,} rows: 
 takes {worst["ratio"]:.2g} times as long as this package.
 
 {tables}
-"not installed": alibi 0.9.6 requires NumPy 1 and fails with NumPy 2; this package requires NumPy 2.
-dalex 1.8 requires pandas 2, and marginaleffects 0.6 fails with polars 2; the extra `peers` installs
-versions that run together.
+alibi 0.9.6 requires NumPy 1; this package requires NumPy 2.
 
 ## How cost grows
 

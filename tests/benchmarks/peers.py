@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.benchmarks import scaling, times
 from tests.benchmarks.page import page
-from tests.benchmarks.tasks import TASKS
+from tests.benchmarks.tasks import MODELS, TASKS
 
 WIDTHS = (14, 9, 12, 22, 14, 24, 16, 7)
 
@@ -36,7 +36,7 @@ def peers(
     print("\nWhat both compute; what this package computes in addition:")
     for task in {task.name: task for task in tasks}.values():
         print(f"{task.name}: {task.work}; {task.ours.adds}.")
-    text = times.markdown(lines, tasks, about)
+    text = times.markdown(lines, tasks, about, MODELS)
     if growth:
         of_time, of_memory = scaling.growth(scaling.QUICK_SIZES if quick else scaling.SIZES)
         exponents = scaling.exponents(of_time, of_memory)

@@ -9,9 +9,10 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -188,12 +189,25 @@ HEAD = ["task", "rows", "rhale_stats", "peer", "its time", "ratio (least to most
         "apart"]  # fmt: skip
 
 
-def markdown(lines: Sequence[dict[str, Any]], tasks: Sequence[Task], about: str) -> str:
-    """Tables for a page: times, and what each side computes."""
+def markdown(
+    lines: Sequence[dict[str, Any]],
+    tasks: Sequence[Task],
+    about: str,
+    models: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Tables for a page: times, and what each side computes; with ``models`` the same is done."""
     from studies.validity_table import markdown as table
 
-    shown = pd.DataFrame([cells(line) for line in lines], columns=HEAD)
-    unique = {task.name: task for task in tasks}.values()
+    timed = [line for line in lines if "why" not in line]
+    shown = pd.DataFrame([cells(line | {"peer_version": ""}) for line in timed], columns=HEAD)
+    shown = shown.drop(columns=["its time", "faster"])  # the ratio says both
+    versions = dict.fromkeys(f"{line['peer']} {line['peer_version']}" for line in timed)
+    missing = dict.fromkeys(f"{line['peer']} ({line['why']})" for line in lines if "why" in line)
+    unique = [
+        task
+        for name, task in {task.name: task for task in tasks}.items()
+        if name.rpartition("-")[2] not in models
+    ]
     adds: dict[str, list[str]] = {}
     for line in lines:
         if line.get("peer_adds"):
@@ -211,7 +225,12 @@ def markdown(lines: Sequence[dict[str, Any]], tasks: Sequence[Task], about: str)
         ],
         columns=["task", "what both compute", "rhale_stats in addition", "peer in addition"],
     )
-    return f"{about}\n\n{table(shown)}\n\n{table(works)}\n"
+    notes = [f"Peers: {', '.join(versions)}. Where all of the ratio is above 1, we are faster."]
+    notes += [f"Not timed: {', '.join(missing)}."] if missing else []
+    if models:
+        of = "; ".join(f"{name}: {words}" for name, words in models.items())
+        notes.append(f"Tasks that end with the name of a model are the same of it, {of}.")
+    return "\n\n".join([about, table(shown), *notes, table(works)]) + "\n"
 
 
 def about(rounds: int) -> str:
