@@ -510,13 +510,14 @@ def plot_effects(
         `plots.profile` draws; or effects of several models. Intervals that are missing are added by
         `confint` where they can be computed.
     features : name, number, or sequence of them, optional
-        Features to draw, in this order. By default all, or the ``max_features`` largest.
+        Features to draw, in this order. By default all, or the ``max_features`` largest, those with
+        the largest importance (the standard deviation of the curve over the rows) first; in the
+        order of the result if ``ax`` is given.
     n_columns : int, default 3
         Number of panels per line of a new figure.
     max_features : int, default 24
-        If ``features`` is not given and there are more features, those with the largest importance
-        (the standard deviation of the curve over the rows) are drawn, the largest first. A note on
-        the figure says so.
+        Most features that are drawn if ``features`` is not given. A note on the figure says how
+        many there are.
     ax : Axes, or sequence of them, optional
         One Axes per feature. By default those of a new figure.
     spread : {"none", "band"}, default "none"
@@ -572,10 +573,8 @@ def plot_effects(
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect)
     limited = features is None and ax is None and effect.sizes["feature"] > max_features
-    if limited:
-        features = largest(effect, max_features)
-    elif features is None:
-        features = feature_names(effect)
+    if features is None:
+        features = feature_names(effect) if ax is not None else largest(effect, max_features)
     elif isinstance(features, str | int | np.integer):
         features = [features]
     positions = [feature_position(effect, feature) for feature in features]

@@ -65,7 +65,7 @@ def test_rows_without_a_value_stand_beside_the_axis():
     (point,) = [line for line in upper.lines if line.get_label() == label]
     assert point.get_ydata() == effect["missing_curve"].sel(feature="b").item()
     assert upper.get_ylim()[1] > point.get_ydata()[0] > upper.get_ylim()[0]
-    a, b = rs.plots.effects(effect)
+    a, b = rs.plots.effects(effect, ["a", "b"])
     assert label not in [line.get_label() for line in a.lines]
     assert label in [line.get_label() for line in b.lines]
     assert a.get_ylim()[1] > effect["missing_curve"].max()

@@ -117,10 +117,10 @@ def test_one_axes_holds_all_panels(results):
 @pytest.mark.parametrize("name", ["effect", "profile", "ale"])
 def test_axes_reach_between_percentiles(results, name, percentiles):
     x = results["X"]["c"]
-    panels = rs.plot(results[name], percentiles=percentiles)
+    panels = rs.plot(results[name], list("abc"), percentiles=percentiles)
     low, high = panels[2].get_xlim()
     np.testing.assert_allclose([low, high], np.quantile(x, [0.1, 0.9]), atol=0.2)
-    assert panels[2].get_xlim() != rs.plot(results[name])[2].get_xlim()
+    assert panels[2].get_xlim() != rs.plot(results[name], list("abc"))[2].get_xlim()
     for panel in np.ravel(rs.plot(results[name], "c", percentiles=percentiles)):
         np.testing.assert_allclose(panel.get_xlim(), [low, high])
     lines = rs.plot([results[name]], "c", percentiles=percentiles)
