@@ -64,7 +64,7 @@ POINTS_OF_AREA = 9
 # Percentiles of the rows between which panels reach, and the least part of an axis to leave out.
 INNER, MIN_CUT = (1.0, 99.0), 0.02
 # A panel is paler at bars of fewer rows that are also fewer than this share of what is usual.
-PALE, FEW_ROWS, FEW_OF_USUAL = 0.55, 10, 0.1
+PALE, FEW_ROWS, FEW_OF_USUAL = 0.55, 10, 0.25
 # Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
 # Longest name where they are turned; points that a name needs beside others, upright and aslant.
@@ -340,13 +340,12 @@ def common_limits(
             *([curve - spread, curve + spread] if wide else []),
             *[part for part in about if part is not None],
         ]
-        low, high = axis_ends(row, percentiles)
-        in_sight = (x >= low) & (x <= high)
-        for part in (
-            *[part[..., in_sight] for part in drawn],
-            *([] if missing is None else [missing]),
-        ):
-            ends.extend(part[np.isfinite(part)])
+        sight = axis_ends(row, percentiles)
+        in_sight = (x >= sight[0]) & (x <= sight[1])
+        ends.extend(() if missing is None else missing[np.isfinite(missing)])
+        for part in np.concatenate([np.atleast_2d(each) for each in drawn]):
+            at_ends = np.interp(sight, x, part)
+            ends.extend(each for each in (*part[in_sight], *at_ends) if np.isfinite(each))
     return _with_room(ends)
 
 

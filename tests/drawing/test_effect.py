@@ -303,6 +303,9 @@ def test_a_histogram_of_the_rows_over_their_inner_98_percent(rng):
         assert panel.get_xlim()[1] == pytest.approx(np.quantile(x, 0.99), abs=0.1)
         assert panel.get_xlim()[0] < 0
     assert [text.get_text() for text in panels[0].texts] == ["to 4 →"]
+    x, curve = labelled(panels[0], plots_marks.CURVE).get_data()
+    at_ends = np.interp(panels[0].get_xlim(), x, curve)
+    assert panels[0].get_ylim()[0] < at_ends.min() < at_ends.max() < panels[0].get_ylim()[1]
     # The scale is that of what is in sight: 3 x at the last row would be 12.
     assert panels[1].get_ylim()[1] < 4
     panels = plot_effect(effect, 0, percentiles=(0, 100))
