@@ -13,6 +13,7 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.patches import StepPatch
 
+from rhale_stats.answers.numbers import axis_texts
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.canvas import (
     AVERAGE,
@@ -241,6 +242,8 @@ def keep_to_rows(
         panel.set_xlim(*np.where(ends == whole, ends + margin, ends))
         for stretch in stretches:
             panel.axvspan(*stretch, zorder=6, gid=OURS, color="white", alpha=PALE, linewidth=0)
+    units = str(row["feature_units"].values) if "feature_units" in row else ""
+    texts = axis_texts(whole, units)
     for side, text, end, inner in zip((0, 1), ("← from {}", "to {} →"), whole, ends, strict=True):
         if end != inner:
             place: dict[str, Any] = {
@@ -250,7 +253,7 @@ def keep_to_rows(
             panels[0].text(
                 side,
                 1,
-                text.format(f"{end:.4g}"),
+                text.format(texts[side]),
                 va="top",
                 fontsize="x-small",
                 zorder=7,

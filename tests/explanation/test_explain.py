@@ -288,10 +288,12 @@ def test_no_line_is_drawn_where_a_few_distant_rows_are(tmp_path):
     path = rs.report(quick(far, distant()), tmp_path / "report.html")
     pictures = path.read_text(encoding="utf-8").split("<svg")
     (picture, *_) = [one for one in pictures if 'class="few"' in one and 'class="count"' in one]
-    begins = [float(one) for one in re.findall(r'class="few" x="([\d.]+)"', picture)]
+    (few,) = re.findall(r'class="few" d="([^"]*)"', picture)
+    begins = [float(one) for one in re.findall(r"M([\d.]+)", few)]
     (curve,) = re.findall(r'class="average" d="([^"]*)"', picture)
     places = [float(one) for one in re.findall(r"[ML]([\d.]+)", curve)]
-    counts = [float(one) for one in re.findall(r'class="count" x="([\d.]+)"', picture)]
+    (columns,) = re.findall(r'class="count" d="([^"]*)"', picture)
+    counts = [float(one) for one in re.findall(r"H([\d.]+)", columns)]
     assert max(places) == pytest.approx(max(begins), abs=1)
     assert max(places) < max(counts) - 50
 
