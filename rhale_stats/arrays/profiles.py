@@ -139,11 +139,11 @@ def scatter(values: FloatArray, weight: FloatArray | None) -> Scatter:
     w = np.ones(len(values)) if weight is None else weight
     total = float(w.sum())
     n_grid = values.shape[1]
-    held = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
+    n_blocks = max(HELD_PRODUCTS // max(n_grid, 1) ** 2, 1)
     parts = [
-        (v[begin : begin + held], u[begin : begin + held])
+        (v[begin : begin + n_blocks], u[begin : begin + n_blocks])
         for v, u in zip(_blocks(values, n_grid), _blocks(w[:, None], n_grid), strict=True)
-        for begin in range(0, len(v), held)
+        for begin in range(0, len(v), n_blocks)
     ]
     mean = np.sum([(v.transpose(0, 2, 1) @ u).sum(axis=0)[:, 0] for v, u in parts], axis=0) / total
     # Twice, so that a large offset causes no rounding error.

@@ -177,8 +177,9 @@ class Drawing:
 
     def points(self, x: FloatArray, y: FloatArray) -> None:
         """Dots with a border in the colour of the ground, as ends of lines without a length."""
-        known = np.isfinite(x) & np.isfinite(y)
-        places = "".join(f"M{_at(a)} {_at(b)}h0" for a, b in zip(x[known], y[known], strict=True))
+        finite = np.isfinite(x) & np.isfinite(y)
+        ends = zip(x[finite], y[finite], strict=True)
+        places = "".join(f"M{_at(a)} {_at(b)}h0" for a, b in ends)
         for kind in ("points border", "points"):
             self._parts.append(f'<path class="{kind}" d="{places}"/>')
 

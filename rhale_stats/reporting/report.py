@@ -364,11 +364,11 @@ def _table_files(page: ReportPage, folder: Path, *, overwrite: bool) -> dict[Pat
         for name, each in tables_of(page).items()
         for suffix, text in (("csv", each.csv()), ("tex", each.latex()))
     }
-    there = [file.name for file in files if file.exists()]
-    if there and not overwrite:
+    existing = [file.name for file in files if file.exists()]
+    if existing and not overwrite:
         raise FileExistsError(
             f"tables must be a folder without files of these names; {folder} has "
-            f"{', '.join(there[:3])}. Pass overwrite=True to replace them."
+            f"{', '.join(existing[:3])}. Pass overwrite=True to replace them."
         )
     return files
 

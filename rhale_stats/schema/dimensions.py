@@ -44,8 +44,8 @@ def with_part_facts(dataset: xr.Dataset) -> xr.Dataset:
         and not dataset.variables[key].ndim
     }
     # A check of a result that was checked before copies nothing.
-    known = attributes.items() <= dataset.attrs.items()
-    return dataset if known else dataset.assign_attrs(attributes)
+    is_there = attributes.items() <= dataset.attrs.items()
+    return dataset if is_there else dataset.assign_attrs(attributes)
 
 
 def with_outputs(dataset: xr.Dataset, labels: Sequence[Any], names: Sequence[str]) -> xr.Dataset:

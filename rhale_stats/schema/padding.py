@@ -138,11 +138,13 @@ def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
         out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
         # The rows of all outputs are the same; those of regions say which they are in.
         of_outputs = dim == OUTPUT and "obs" in out.dims
-        taken = [dim, *["obs"] * of_outputs, *[ROWS] * (ROWS in first and dim == REGION)]
-        taken = [name for name in taken if name in source]
-        rows = {name: source.variables[name] for name in taken if name == ROWS}
+        sources = [dim, *["obs"] * of_outputs, *[ROWS] * (ROWS in first and dim == REGION)]
+        sources = [name for name in sources if name in source]
+        rows = {name: source.variables[name] for name in sources if name == ROWS}
         coords = {
-            name: coord.variable for about in taken for name, coord in source[about].coords.items()
+            name: coord.variable
+            for about in sources
+            for name, coord in source[about].coords.items()
         }
         out = out.drop_vars(coords, errors="ignore")
         out = with_variables(out, rows, dataset_of({}, coords, {}))
