@@ -107,7 +107,7 @@ def test_pictures():
     effect = rs.confband(rs.ale(model, X), rng=0)
     upper, *_ = rs.plots.effect(effect, "a", reference=2)
     assert upper.get_ylabel() == "output relative to a = 2"
-    panels = rs.plots.effects(effect, reference={"a": 2, "k": "w"})
+    panels = rs.plots.effects(effect, list("abk"), reference={"a": 2, "k": "w"})
     assert [panel.get_title() for panel in panels] == ["a, from 2", "b", "k, from w"]
     profile = rs.plots.profile(rs.pdp(model, X), "k", reference="u")
     assert profile.get_ylabel() == "output relative to k = u"
@@ -139,7 +139,8 @@ def test_names_for_people_are_handed_on():
     local = rs.local_effects(model, frame, features=["a", "b"])
     for effect in (rs.rhale(local), rs.ale(model, frame), rs.pdp(model, frame)):
         assert rs.plots.effect(effect, "a")[-1].get_xlabel() == "dose of the drug"
-    assert rs.plots.effects(rs.rhale(local))[0].get_title() == "dose of the drug"
+    titles = {panel.get_title() for panel in rs.plots.effects(rs.rhale(local))}
+    assert "dose of the drug" in titles
     tree = rs.regions(local, "a", conditioning=frame, test=None)
     assert "dose of the drug" in rs.plots.tree(tree).get_title()
     surface = rs.ale2(model, frame, ("a", "b"))

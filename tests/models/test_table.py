@@ -139,7 +139,7 @@ def test_tables_show_dates():
 def test_pictures_have_ticks_of_dates():
     effect = effect_of_time()
     lower = rs.plots.effect(effect, "when")[1]
-    first = rs.plots.effects(effect)[0]
+    first = rs.plots.effects(effect, list(effect["feature"].values))[0]
     for panel in (lower, first):
         assert isinstance(panel.xaxis.get_major_formatter(), mdates.ConciseDateFormatter)
         assert panel.xaxis.get_major_formatter().format_ticks([19358 - 1 / 24, 19723 - 1 / 24]) == [

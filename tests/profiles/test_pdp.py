@@ -451,7 +451,7 @@ def test_a_constant_feature_has_no_curve():
         )
         assert np.isnan(rs.predict(found, [1.0], "x0").values).all()
         assert "constant" in str(rs.summary(found))
-        blank, panel = rs.plots.effects(found)
+        panel, blank = rs.plots.effects(found)
         assert blank.texts
         assert panel.lines
     one = np.ones((5, 1))
