@@ -295,9 +295,22 @@ def columns_of_fit(model: Any, present: Iterable[Any]) -> list[Any] | None:
     """Names of the columns of the fit, of a model of scikit-learn's kind, as the table has them."""
     try:
         names = getattr(model, "feature_names_in_", None)
+        if names is None:
+            names = _names_in_lightgbm(model)
     except Exception:  # some models raise errors of their own before they are fitted
         return None
     return None if names is None or np.ndim(names) != 1 else names_with_spaces(names, present)
+
+
+def _names_in_lightgbm(model: Any) -> list[str] | None:
+    """Columns of a fit by lightgbm before 4.6, alone, in a search or in a vote."""
+    inner = (
+        getattr(model, "best_estimator_", None) or [*getattr(model, "estimators_", ()), model][0]
+    )
+    if not type(inner).__module__.startswith("lightgbm"):
+        return None
+    names: list[str] = inner.feature_name_
+    return None if names[0].startswith("Column_") else names
 
 
 def names_with_spaces(names: Iterable[Any], present: Iterable[Any]) -> list[Any]:
