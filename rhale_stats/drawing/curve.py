@@ -244,22 +244,12 @@ def keep_to_rows(
             panel.axvspan(*stretch, zorder=6, gid=OURS, color="white", alpha=PALE, linewidth=0)
     units = str(row["feature_units"].values) if "feature_units" in row else ""
     texts = axis_texts(whole, units)
-    for side, text, end, inner in zip((0, 1), ("← from {}", "to {} →"), whole, ends, strict=True):
-        if end != inner:
-            place: dict[str, Any] = {
-                "transform": panels[0].transAxes,
-                "ha": ("left", "right")[side],
-            }
-            panels[0].text(
-                side,
-                1,
-                text.format(texts[side]),
-                va="top",
-                fontsize="x-small",
-                zorder=7,
-                gid=OURS,
-                **place,
-            )
+    how: dict[str, Any] = {"va": "top", "fontsize": "x-small", "zorder": 7, "gid": OURS}
+    how["transform"] = panels[0].transAxes
+    if ends[0] != whole[0]:
+        panels[0].text(0, 1, f"← from {texts[0]}", ha="left", **how)
+    if ends[1] != whole[1]:
+        panels[0].text(1, 1, f"to {texts[1]} →", ha="right", **how)
 
 
 def _few_rows(row: FeatureResult, ends: FloatArray) -> list[FloatArray]:
@@ -359,8 +349,7 @@ def bin_limits(
     low, high = axis_ends(row, percentiles)
     in_sight = (row["bin_right"].values > low) & (row["bin_left"].values < high)
     effect, ends = row["effect"].values, [0.0]
-    lines = bin_lines(row, NARROW_BIN * np.ptp(row["edge_value"].values))
-    ends.extend(lines[in_sight[np.isfinite(effect)], :, 1].ravel())
+    ends.extend(bin_lines(row)[in_sight[np.isfinite(effect)], :, 1].ravel())
     sides = [side * row["heterogeneity"].values for side in (-1, 1)] if bars else []
     about = [effect + side for side in sides]
     about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
@@ -388,7 +377,7 @@ PARABOLA_PIECES = 32
 def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
     """Draw the effect of every bin, with plus and minus its heterogeneity."""
     has_spread = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
-    ends = bin_lines(row)
+    ends = bin_lines(row, narrow=0.0)
     _draw_lines(panel, ends, linewidth=1.8)
     if has_spread:
         return
@@ -437,11 +426,14 @@ def draw_own_spread(panel: Axes, row: FeatureResult, *, opacity: float, linewidt
     return True
 
 
-def bin_lines(row: FeatureResult, narrow: float = 0.0) -> FloatArray:
-    """Lines of the effects that are known, (bin, end, coordinate); in ``narrow`` bins level."""
+def bin_lines(row: FeatureResult, narrow: float = NARROW_BIN) -> FloatArray:
+    """Lines of the effects that are known, (bin, end, coordinate).
+
+    They are level in bins that are narrower than this share of the axis.
+    """
     bins = np.flatnonzero(row["effect"].notnull().values)
     left, right, mean = [row[name].values[bins] for name in ("bin_left", "bin_right", "effect")]
-    is_narrow = right - left < narrow
+    is_narrow = right - left < narrow * np.ptp(row["edge_value"].values)
     return np.stack(
         [
             np.column_stack([x, np.where(is_narrow, mean, row.effect_at(x, bins))])
@@ -620,7 +612,7 @@ def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
         panel.bar(middle, mean, width, color=LEVEL_FILL, zorder=1)
         how: dict[str, Any] = {"fmt": "none", "ecolor": HETEROGENEITY, "elinewidth": 1.0}
         panel.errorbar(middle, mean, spread, capsize=2.0, zorder=3, label=BIN_SPREAD, **how)
-    ends = bin_lines(row, NARROW_BIN * np.ptp(row["edge_value"].values))
+    ends = bin_lines(row)
     _draw_lines(panel, ends, linewidth=1.6)
     bins = with_rows_alone(row.dataset.isel(bin=row["effect"].notnull().values))
     for name, colour, text in (

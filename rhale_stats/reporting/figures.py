@@ -124,13 +124,12 @@ def feature_picture(
 def largest_picture(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
     """The average curve of a feature alone, before the first table."""
     alone = replace(feature, windows=None, outcome={}, groups=())
-    whole = feature_picture(alone, 0, content, t)
     anchor = f"{feature.anchor}-first"
     drawing = of_feature(alone, NARROW, 4 * content.threshold, t)
     drawing.places = drawing.places[:0]
     wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
     caption = f"{feature.shown}: {feature.shape}" if feature.shape else feature.shown
-    return Picture(anchor, 0, typeset(caption), whole.alt, wide)
+    return Picture(anchor, 0, typeset(caption), described(alone, content, t), wide)
 
 
 def key_of(feature: ReportFeature, t: Words) -> Key:

@@ -6,8 +6,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
@@ -161,18 +162,29 @@ class ReportPage:
 
 
 def tables_of(page: ReportPage) -> dict[str, ReportTable]:
-    """All tables of a report by the names of their files, those of several outputs in folders."""
+    """All tables of a report by the names of their files, those of several outputs in folders.
+
+    Names that are one as names of files, such as "a b" and "a_b", get a number.
+    """
     out: dict[str, ReportTable] = {}
+    folders: list[str] = []
     for section in page.sections:
         parts = [section.values, *section.values.get("features", [])]
         tables = [part["table"] for part in parts if part.get("table")]
         for each in (*tables, *section.values.get("tables", [])):
             name = each.link.name if each.link else file_name(each.caption, "csv")
-            out[name.removesuffix(".csv")] = each
+            out[_another(name.removesuffix(".csv"), out)] = each
     for label, part in page.parts.items():
-        folder = file_name(label, "csv").removesuffix(".csv")
-        out |= {f"{folder}/{name}": each for name, each in tables_of(part).items()}
+        folders.append(_another(file_name(label, "csv").removesuffix(".csv"), folders))
+        out |= {f"{folders[-1]}/{name}": each for name, each in tables_of(part).items()}
     return out
+
+
+def _another(name: str, others: Collection[str]) -> str:
+    """The name, with a number where there is such a one; some systems do not tell cases apart."""
+    lower = {other.lower() for other in others}
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(each for each in chain([name], numbered) if each.lower() not in lower)
 
 
 @dataclass(frozen=True)
@@ -508,7 +520,6 @@ def everything(content: ReportContent) -> dict[str, Any]:
     for feature in content.features:
         curve = feature.curve
         features[feature.name] = record_of(feature) | {
-            "label": feature.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
             "x": feature.levels or curve.x,
@@ -578,7 +589,7 @@ class ReportTable:
         return all(column.numbers for column in self.columns[1:])
 
     def csv(self) -> str:
-        """The table as CSV: with all digits where they are known."""
+        """The table as CSV: with eight digits where they are known."""
         if self.link is not None:
             return self.link.text
         texts = [[cell.text for cell in line] for line in self.lines]

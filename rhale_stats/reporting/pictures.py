@@ -185,7 +185,8 @@ class Drawing:
 
     def square(self, kind: str, x: float, y: float, half: float) -> None:
         """A square around a point."""
-        self.rect(kind, x - half, y - half, 2 * half, 2 * half)
+        corners = [(x + a * half, y + b * half) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
+        self.path(kind, corners, closed=True)
 
     def diamond(self, kind: str, x: float, y: float, half: float) -> None:
         """A square that stands on a corner."""

@@ -81,7 +81,7 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
 # --- pages as HTML --------------------------------------------------------------------------------
 
 
-# Characters that XML and HTML do not have.
+# What begins the name of a region, and names of elements; characters that XML and HTML do not have.
 REGION = 'role="region" aria-label="'
 NAMES = re.compile(r'(\s(?:id|aria-labelledby|aria-describedby)="|href="#)([^"]+)')
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")

@@ -279,6 +279,16 @@ def test_tables_as_csv_and_latex(explained, page, tmp_path):
     rs.report(explained, tmp_path / "again.html", tables=folder, overwrite=True)
 
 
+def test_names_that_are_one_as_files_lose_no_table(tmp_path):
+    X = pd.DataFrame(
+        np.random.default_rng(0).uniform(-1, 1, (200, 3)), columns=["a b", "a_b", "A b"]
+    )
+    tree = rs.explain(lambda X: X["a b"] + 2 * X["a_b"] + 3 * X["A b"], X, progress=False)
+    rs.report(tree, tmp_path / "r.html", tables=tmp_path / "tables")
+    files = sorted(path.stem.lower() for path in (tmp_path / "tables").glob("*_b*.csv"))
+    assert files == ["a_b", "a_b-2", "a_b-3"]
+
+
 def test_a_wide_band_does_not_flatten_the_rest():
     """A scale holds what is about its numbers up to their range beyond."""
     scale = fair([0.0, 1.0], [-50.0, 3.0, np.nan], 100, 0, 0.0)
