@@ -10,8 +10,7 @@ import pandas as pd
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.adapter import in_order
-from rhale_stats.models.adapters.sklearn import linear_of
-from rhale_stats.models.adapters.trees import trees_of
+from rhale_stats.models.adapters.pipelines import read_model
 from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.table import Table, Values
@@ -23,6 +22,8 @@ N_COMPARED, ROUNDINGS = 200, 64
 READ_ROWS = 1 << 12
 # Bytes of a table of leaves, beyond which the model is asked.
 MAX_BYTES = 1 << 27
+# Bytes of what the rows become in a pipeline, beyond which it is asked.
+MAX_INPUT_BYTES = 1 << 30
 
 
 class LinearTerms:
@@ -72,13 +73,12 @@ class ReadModel:
         a missing value, which some models refuse. Rows that become others column by column must get
         the answers of these, so that no value moves in another column.
         """
-        model: Trees | Coefficients | None = trees_of(outputs.model, outputs.method)
-        if model is None:
-            model = linear_of(outputs.model, outputs.method)
+        model = read_model(outputs.model, outputs.method)
         if model is None:
             return None
         reading = cls(outputs, model)
-        if reading._terms.n_bytes > MAX_BYTES:
+        n_inputs = sum(map(len, model.parts or ()))
+        if reading._terms.n_bytes > MAX_BYTES or 8 * table.n_rows * n_inputs > MAX_INPUT_BYTES:
             return None
         mixed = table.holding(_mixed(table))
         others = np.roll(np.arange(mixed.n_rows), 1)
@@ -134,6 +134,8 @@ class ReadModel:
         if isinstance(as_given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):
             names, columns = list(as_given.columns), table.data.columns[inputs]
             inputs = [names.index(name) for name in columns if name in names]
+        if self._model.parts is not None:
+            inputs = [number for column in inputs for number in self._model.parts[column].tolist()]
         x = self._model.inputs(as_given)
         return {
             number: self._terms.intervals(number, x[:, number]) for number in inputs

@@ -54,8 +54,9 @@ class Trees:
     """Trees of a model, and how its answers are made of the sums of their leaves.
 
     ``start`` are the sums without trees, ``inputs`` makes an array (row, input) of rows as the
-    model gets them, ``names`` are those of the columns that it takes by name. Values go left up to
-    the threshold, or below it if ``strict``.
+    model gets them, ``names`` are those of the columns that it takes by name. ``parts`` are the
+    numbers of the inputs that each column becomes, None where it is an input itself. Values go left
+    up to the threshold, or below it if ``strict``.
     """
 
     trees: Sequence[LeafTree]
@@ -63,6 +64,7 @@ class Trees:
     inputs: Callable[[Any], FloatArray]
     answer: Answer | None = None
     names: Sequence[str] | None = None
+    parts: Sequence[IntArray] | None = None
     strict: bool = False
 
 
@@ -75,6 +77,7 @@ class Coefficients:
     inputs: Callable[[Any], FloatArray]
     answer: Answer | None = None
     names: Sequence[str] | None = None
+    parts: Sequence[IntArray] | None = None
 
 
 class LeafTable:

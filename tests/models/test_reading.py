@@ -8,14 +8,25 @@ import pytest
 import sklearn.ensemble as en
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import linear_model
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import rhale_stats as rs
 from rhale_stats.models import reading, trees
+from rhale_stats.models.adapters import pipelines
 from rhale_stats.models.adapters import trees as readers
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
@@ -305,6 +316,77 @@ def test_the_best_model_of_a_search_is_read(rng):
     assert read.outputs.n_read == 30 * N
 
 
+def prepared():
+    """Every kind of step, one that drops a column among them, and columns used twice."""
+    income = make_pipeline(FunctionTransformer(np.log1p), SplineTransformer(4))
+    return ColumnTransformer(
+        [
+            ("age", make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+            ("city", OneHotEncoder(handle_unknown="ignore"), ["city", "size"]),
+            ("income", income, ["income"]),
+            ("parts", KBinsDiscretizer(3, encode="onehot"), ["income"]),
+            ("steps", KBinsDiscretizer(4, encode="ordinal"), ["rooms"]),
+            ("gone", "drop", ["id"]),
+        ],
+        remainder="passthrough",
+        sparse_threshold=0,
+    )
+
+
+PIPELINES = {
+    "forest": (en.RandomForestRegressor(9, max_depth=6), "response"),
+    "histograms": (en.HistGradientBoostingRegressor(max_iter=9), "response"),
+    "ridge": (linear_model.Ridge(), "response"),
+    "logit": (linear_model.LogisticRegression(max_iter=2000), "decision"),
+    "classes": (en.GradientBoostingClassifier(n_estimators=9), "response"),
+}
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.parametrize(
+    "form", ["as it is", "another order, transformed target, best of a search"]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_pipelines_are_read_through_their_steps(name, form, rng, monkeypatch):
+    """At all values of all columns, also of levels that one row has, and that the model lacks."""
+    monkeypatch.setattr(reading, "READ_ROWS", 1)
+    monkeypatch.setattr("rhale_stats.models.differences.READ_ROWS", 1)
+    n = 400
+    X = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n)),
+            "city": np.append(["one row only"], rng.choice(["a", "b", "c"], n - 1)),
+            "income": rng.lognormal(size=n),
+            "rooms": rng.integers(1, 9, n),
+            "size": rng.choice(["S", "L"], n),
+            "id": np.arange(n),
+            "rest": rng.normal(size=n),
+        }
+    )
+    y = X["age"].fillna(1) + (X["city"] == "b") * X["income"] + X["rooms"] * X["rest"]
+    (last, scale), plain = PIPELINES[name], form == "as it is"
+    is_classifier = hasattr(last, "classes_") or hasattr(last, "predict_proba")
+    model = make_pipeline(prepared(), clone(last))
+    if is_classifier:
+        y = y > y.median()
+    elif not plain:
+        model = TransformedTargetRegressor(model, func=np.arcsinh, inverse_func=np.sinh)
+        model = GridSearchCV(model, {"regressor__columntransformer__steps__n_bins": [3, 4]}, cv=2)
+    model.fit(X, y)
+    rows = X if plain else X[X.columns[::-1]].assign(beside=0.0)
+    rows.loc[3, "city"] = "unknown"
+    asked, read = asked_and_read(model, rows, scale)
+    assert read.reading is not None
+    for position, column in enumerate(rows.columns):
+        points = rows[column].drop_duplicates().to_numpy()
+        if column not in ("age", "city", "size"):
+            points = np.append(points, [points.max() + 1])
+        versions = [rng.choice(points, n) for _ in range(2)]
+        expected, values = (np.stack(q.evaluate(position, versions)[0]) for q in (asked, read))
+        assert_allclose(values, expected, atol=1e-12 * np.abs(expected).max(), rtol=0)
+    assert read.outputs.n_read == 2 * n * len(rows.columns)
+
+
 def test_boosters_take_columns_by_name(rng):
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
     X, y, _ = sample(rng)
@@ -373,9 +455,15 @@ class Doubled(en.HistGradientBoostingRegressor):
 
 UNREAD = {
     "inherited": skl(Doubled(max_iter=5)),
-    "pipeline": lambda X, y, *_: make_pipeline(
-        StandardScaler(), en.GradientBoostingRegressor(n_estimators=5)
+    "columns that mix": lambda X, y, *_: make_pipeline(
+        PolynomialFeatures(), en.GradientBoostingRegressor(n_estimators=5)
     ).fit(X, y),
+    "a function of a user": lambda X, y, *_: make_pipeline(
+        FunctionTransformer(lambda x: x**2), linear_model.Ridge()
+    ).fit(X, y),
+    "what says that values are missing": lambda X, y, *_: make_pipeline(
+        SimpleImputer(add_indicator=True), linear_model.Ridge()
+    ).fit(np.where(X > 1.5, np.nan, X), y),
     "from another model": skl(
         en.GradientBoostingRegressor(n_estimators=5, init=linear_model.LinearRegression())
     ),
@@ -421,7 +509,7 @@ def test_a_reading_that_disagrees_is_not_used(part, wrong, rng, monkeypatch):
     forest = readers.trees_of(model, "predict")
     for tree in forest.trees:
         object.__setattr__(tree, part, wrong(tree))
-    monkeypatch.setattr(reading, "trees_of", lambda *_: forest)
+    monkeypatch.setattr(pipelines, "trees_of", lambda *_: forest)
     assert asked_and_read(model, X)[1].reading is None
 
 

@@ -42,7 +42,7 @@ ENCODERS = ("OneHotEncoder", "OrdinalEncoder", "TargetEncoder")
 
 def gradient(model: Any, method: str) -> Gradient | None:
     """Derivatives of what a method of a model answers; None where a step has no rule here."""
-    steps = _steps(model)
+    steps = steps_of(model)
     final = _final(steps[-1], method)
     if final is None or not all(map(_is_known, steps[:-1])):
         return None
@@ -59,34 +59,34 @@ def gradient(model: Any, method: str) -> Gradient | None:
     return derivatives
 
 
-def _name(step: Any) -> str:
+def sklearn_name(step: Any) -> str:
     """Name of a class of scikit-learn; empty of others, which may do something else."""
     kind = type(step)
     return kind.__name__ if kind.__module__.partition(".")[0] == "sklearn" else ""
 
 
-def _steps(model: Any) -> list[Any]:
+def steps_of(model: Any) -> list[Any]:
     """A model as its steps, without those that pass everything on."""
-    if _name(model) != "Pipeline":
+    if sklearn_name(model) != "Pipeline":
         return [model]
-    steps = [inner for _, step in model.steps for inner in _steps(step)]
-    return [step for step in steps if not _passes(step)]
+    steps = [inner for _, step in model.steps for inner in steps_of(step)]
+    return [step for step in steps if not passes(step)]
 
 
-def _passes(step: Any) -> bool:
+def passes(step: Any) -> bool:
     """Whether a step is none: it returns its inputs."""
-    if _name(step) == "FunctionTransformer":
+    if sklearn_name(step) == "FunctionTransformer":
         return step.func is None
     return step is None or isinstance(step, str)
 
 
 def _is_known(step: Any) -> bool:
-    name = _name(step)
+    name = sklearn_name(step)
     if name == "ColumnTransformer":
         return hasattr(step, "_transformer_to_input_indices") and all(
-            _passes(transformer)
-            or _name(transformer) in ENCODERS
-            or all(map(_is_known, _steps(transformer)))
+            passes(transformer)
+            or sklearn_name(transformer) in ENCODERS
+            or all(map(_is_known, steps_of(transformer)))
             for _, transformer, _ in step.transformers_
         )
     if name == "MinMaxScaler" and step.clip:
@@ -102,7 +102,7 @@ def _is_known(step: Any) -> bool:
 def _pulled(steps: Sequence[Any], inputs: Sequence[Any], by: FloatArray) -> FloatArray:
     """Derivatives with respect to the inputs of the first step."""
     for step, x in zip(reversed(steps), reversed(inputs), strict=True):
-        by = PULLS[_name(step)](step, x, by)
+        by = PULLS[sklearn_name(step)](step, x, by)
     return by
 
 
@@ -117,7 +117,7 @@ def _ordered(step: Any, x: Any) -> FloatArray:
 def _in_table(step: Any, rows: Any, by: FloatArray) -> FloatArray:
     """Derivatives by the inputs of the first step in the order of the columns of the table."""
     names = getattr(step, "feature_names_in_", None)
-    if _name(step) == "ColumnTransformer" or names is None or not hasattr(rows, "columns"):
+    if sklearn_name(step) == "ColumnTransformer" or names is None or not hasattr(rows, "columns"):
         return by
     out = np.zeros(rows.shape)
     out[:, [list(rows.columns).index(name) for name in names]] = by
@@ -128,7 +128,7 @@ def _in_table(step: Any, rows: Any, by: FloatArray) -> FloatArray:
 
 
 def _final(step: Any, method: str) -> Final | None:
-    name = _name(step)
+    name = sklearn_name(step)
     if method == "predict":
         if name in GLMS:
             return _glm
@@ -144,13 +144,13 @@ def _final(step: Any, method: str) -> Final | None:
 
 def _coefficients(step: Any) -> FloatArray:
     """(output, input)."""
-    fitted = step.estimator_ if _name(step) == "RANSACRegressor" else step
+    fitted = step.estimator_ if sklearn_name(step) == "RANSACRegressor" else step
     return np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
 
 
 def linear_of(model: Any, method: str) -> Coefficients | None:
     """The linear predictor of a model that answers by this method; None of others."""
-    name, answer = _name(model), None
+    name, answer = sklearn_name(model), None
     if method == "predict_proba" and name in WITH_PROBABILITIES:
         answer = _two_classes if len(model.classes_) == 2 else lambda sums: softmax(sums, axis=-1)
     elif name not in (LINEAR if method == "predict" else LINEAR_CLASSIFIERS):
@@ -172,7 +172,7 @@ def _linear(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
 
 def _glm(step: Any, x: FloatArray, method: str) -> list[FloatArray]:
     slope = _coefficients(step)
-    if _name(step) == "TweedieRegressor" and (
+    if sklearn_name(step) == "TweedieRegressor" and (
         step.link == "identity" or (step.link == "auto" and step.power <= 0)
     ):
         return _linear(step, x, method)
@@ -298,9 +298,9 @@ def _by_columns(step: Any, x: Any, by: FloatArray) -> FloatArray:
     for name, transformer, _ in step.transformers_:
         by_transformed = by[:, step.output_indices_[name]]
         columns = [positions[number] for number in step._transformer_to_input_indices[name]]
-        if not by_transformed.shape[1] or _name(transformer) in ENCODERS:
+        if not by_transformed.shape[1] or sklearn_name(transformer) in ENCODERS:
             continue
-        steps = [] if _passes(transformer) else _steps(transformer)
+        steps = [] if passes(transformer) else steps_of(transformer)
         inputs = [x.iloc[:, columns] if hasattr(x, "iloc") else np.asarray(x)[:, columns]]
         for inner_step in steps[:-1]:
             inputs.append(inner_step.transform(inputs[-1]))

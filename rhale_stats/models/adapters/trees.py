@@ -25,8 +25,6 @@ from rhale_stats.models.trees import Answer, LeafTree, Trees
 def trees_of(model: Any, method: str) -> Trees | None:
     """The trees of a model that answers by this method; None where they are not read."""
     library, name = type(model).__module__.partition(".")[0], type(model).__name__
-    if library == "sklearn" and hasattr(model, "best_estimator_"):  # of a search
-        return trees_of(model.best_estimator_, method)
     for of_library, stems, read in READERS:
         names = [stem + kind for stem in stems.split() for kind in ("", "Regressor", "Classifier")]
         if library == of_library and name in names:
