@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,18 +38,25 @@ class LinearTerms:
         """The terms of an input, (sum, value)."""
         return self._coefficients[:, [number]] * x
 
+    def rows(self, x: FloatArray) -> LinearRows:
+        """Rows of inputs (row, input) with their sums."""
+        columns = np.ascontiguousarray(x.T)
+        return LinearRows(columns, self._start[:, None] + self._coefficients @ columns)
+
     def sums(
-        self,
-        terms: Sequence[FloatArray],
-        moved: Mapping[int, FloatArray],
-        n_versions: int,
-        choice: IntArray | None = None,
+        self, rows: LinearRows, moved: Mapping[int, FloatArray], choice: IntArray | None = None
     ) -> FloatArray:
         """Sums of the terms of rows, at versions of those that are moved, as of leaves."""
-        level = np.repeat(self._start[:, None], terms[0].shape[1], axis=1)
-        level += sum(x for number, x in enumerate(terms) if number not in moved)
-        moving = sum(moved.values(), np.zeros((len(level), n_versions)))
+        inputs, moving = list(moved), sum(moved.values(), np.zeros((1, 1)))
+        level = rows.totals - self._coefficients[:, inputs] @ rows.columns[inputs]
         return level[..., None] + (moving[:, None] if choice is None else moving[:, choice])
+
+
+class LinearRows(NamedTuple):
+    """Rows as their inputs, (input, row), and the sums of their terms, (sum, row)."""
+
+    columns: FloatArray
+    totals: FloatArray
 
 
 class ReadModel:
@@ -57,7 +64,7 @@ class ReadModel:
 
     def __init__(self, outputs: Outputs, model: Trees | Coefficients) -> None:
         self._outputs, self._model = outputs, model
-        self._rows: tuple[Any, list[Any]] = None, []
+        self._rows: tuple[Any, Any] = None, None
         self._terms: Any = LeafTable(model) if isinstance(model, Trees) else LinearTerms(model)
 
     @property
@@ -104,13 +111,17 @@ class ReadModel:
 
         With ``choice`` (row, place), numbers of versions, (output, row, place).
         """
-        moved, n_versions = self._moved(table, versions)
-        data, intervals = self._rows
+        data, rows = self._rows
         if data is not table.data:  # features ask for the same rows one after the other
-            x = self._model.inputs(self._given(table.data))
-            intervals = [self._terms.intervals(*column) for column in enumerate(x.T)]
-            self._rows = table.data, intervals
-        sums: FloatArray = self._terms.sums(intervals, moved, n_versions, choice)
+            rows = self._terms.rows(self._model.inputs(self._given(table.data)))
+            self._rows = table.data, rows
+        moved = self._moved(table, versions) if versions else {}
+        if moved:
+            sums: FloatArray = self._terms.sums(rows, moved, choice)
+        else:  # columns that the model leaves out
+            n_places = max(map(len, versions.values()), default=1)
+            n_places = n_places if choice is None else choice.shape[1]
+            sums = np.repeat(rows.totals[..., None], n_places, axis=2)
         if self._model.answer is not None:
             flat = np.ascontiguousarray(sums.reshape(len(sums), -1).T)
             sums = self._model.answer(flat).T.reshape(-1, *sums.shape[1:])
@@ -123,9 +134,9 @@ class ReadModel:
             return as_given
         return in_order(as_given, names_with_spaces(self._model.names, as_given.columns), "")
 
-    def _moved(self, table: Table, versions: Mapping[int, Values]) -> tuple[dict[int, Any], int]:
-        """Intervals of the values, by the number of the input that has them, and how many."""
-        n_versions = max(map(len, versions.values()), default=1)
+    def _moved(self, table: Table, versions: Mapping[int, Values]) -> dict[int, Any]:
+        """Intervals of the values, by the number of the input that has them."""
+        n_versions = max(map(len, versions.values()))
         rows = table.take(np.zeros(n_versions, dtype=np.int64))
         for position, values in versions.items():
             rows = rows.holding(rows.stacked(position, [values])[0])
@@ -137,9 +148,7 @@ class ReadModel:
         if self._model.parts is not None:
             inputs = [number for column in inputs for number in self._model.parts[column].tolist()]
         x = self._model.inputs(as_given)
-        return {
-            number: self._terms.intervals(number, x[:, number]) for number in inputs
-        }, n_versions
+        return {number: self._terms.intervals(number, x[:, number]) for number in inputs}
 
 
 def _mixed(table: Table) -> Any:

@@ -8,26 +8,32 @@ has the bit of the moved values as well is the leaf that answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from itertools import pairwise
 from operator import iand
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.parallel import cpus, in_threads
 
 Answer: TypeAlias = Callable[[FloatArray], FloatArray]
-# Leaves in one number; larger trees take several.
-BITS = 64
+# Leaves in one number; larger trees take several. What a float adds to an exponent, and its digits.
+BITS, BIAS, DIGITS = 64, 1023, 52
 # Rows that are answered together, and those whose curves stay in the cache of a processor.
-ROWS, CACHED_ROWS = 1 << 15, 1 << 11
+ROWS, CACHED_ROWS = 1 << 16, 1 << 11
+# With so many places of a row, or fewer, each is looked up by itself.
+FEW_PLACES = 4
+# Bytes of the leaves of all rows that are kept, and parts of the rows that go to threads.
+MAX_LEAF_BYTES, BLOCKS_IN_THREADS = 1 << 28, 4
 # Nodes times intervals that are looked at together.
 CELLS = 1 << 24
-# The bits of all leaves, and of a tree that is a leaf.
+# The bits of all leaves, and of the first.
 ALL, FIRST = np.full(1, np.iinfo(np.uint64).max), np.ones(1, dtype=np.uint64)
 
 
@@ -80,6 +86,18 @@ class Coefficients:
     parts: Sequence[IntArray] | None = None
 
 
+class LeafRows(NamedTuple):
+    """Rows as their intervals, by input, the leaf that each is in, by tree, and (sum, row).
+
+    Without ``leaves``, which many rows in many trees would fill much memory with, they are found
+    again.
+    """
+
+    intervals: Sequence[IntArray]
+    leaves: Sequence[NDArray[Any]]
+    totals: FloatArray
+
+
 class LeafTable:
     """Leaves of trees by the intervals of every input, from which rows are answered."""
 
@@ -106,20 +124,22 @@ class LeafTable:
         n_words = -(-n_leaves // BITS)
         before = BITS * (np.cumsum(n_words) - n_words) - (np.cumsum(n_leaves) - n_leaves)
         self._slot = np.cumsum(is_leaf) - 1 + np.repeat(before, np.diff(self._begins))
-        word, bit = np.divmod(self._slot[is_leaf], BITS)
-        # Without any bit the value is 0: only one of the numbers of a tree has the leaf.
-        self._value = np.zeros((n_words.sum(), BITS + 1, every["value"].shape[1]))
-        self._value[word, bit + 1] = every["value"][is_leaf]
-        self._column = np.repeat([tree.column for tree in trees], n_words)
-        used = [np.unique(tree.feature[tree.feature >= 0]).tolist() for tree in trees]
-        self._used = [used[number] for number in np.repeat(np.arange(len(trees)), n_words)]
+        self._column = [tree.column for tree in trees]
+        self._values = [np.ascontiguousarray(tree.value[tree.feature < 0].T) for tree in trees]
+        self._used = [np.unique(tree.feature[tree.feature >= 0]).tolist() for tree in trees]
+        ends = np.cumsum([0, *n_words]).tolist()
+        self._words = [slice(*pair) for pair in pairwise(ends)]
         self._levels = {int(self._feature[node]) for node in self._codes}
         self._cuts = [self._cuts_of(number) for number in range(int(self._feature.max()) + 1)]
 
     @property
     def n_bytes(self) -> int:
         """Size of the bits of all intervals."""
-        return 8 * len(self._value) * sum(len(cuts) + 2 for cuts in self._cuts)
+        return int(8 * self._words[-1].stop * sum(map(self._n_intervals, range(len(self._cuts)))))
+
+    def _n_intervals(self, number: int) -> int:
+        """Intervals of an input, with that of missing values."""
+        return len(self._cuts[number]) + 2 if number < len(self._cuts) else 1
 
     def _cuts_of(self, number: int) -> FloatArray:
         """Thresholds of an input, or numbers of the categories that nodes list."""
@@ -155,7 +175,7 @@ class LeafTable:
     def _masks_of(self, number: int, begin: int, end: int) -> NDArray[np.uint64]:
         """Those of the trees from ``begin`` to ``end``."""
         first, last = self._begins[[begin, end]]
-        nodes, n_intervals = self._begins[begin:end], len(self._cuts[number]) + 2
+        nodes, n_intervals = self._begins[begin:end], self._n_intervals(number)
         inside = np.ones((last - first, n_intervals), dtype=bool)
         while len(nodes):
             nodes = nodes[self._feature[nodes] >= 0]
@@ -188,64 +208,161 @@ class LeafTable:
             left = np.append(cuts, np.inf) <= threshold
         return np.column_stack([left, self._missing_left[nodes]])
 
+    def rows(self, x: FloatArray) -> LeafRows:
+        """Rows of inputs (row, input) with the leaves that they are in."""
+        intervals = [
+            self.intervals(number, column).astype(np.min_scalar_type(self._n_intervals(number)))
+            for number, column in enumerate(x.T)
+        ]
+        totals = np.repeat(self._start[:, None], len(x), axis=1)
+        types = [np.min_scalar_type(values.shape[1]) for values in self._values]
+        leaves = []
+        if len(x) * sum(dtype.itemsize for dtype in types) <= MAX_LEAF_BYTES:
+            leaves = [np.empty(len(x), dtype) for dtype in types]
+
+        def of_block(rows: slice) -> None:
+            columns = [column[rows].astype(np.intp) for column in intervals]
+            for tree, values in enumerate(self._values):
+                leaf = self._leaf(tree, columns, {})
+                totals[self._sums_of(tree), rows] += values.take(leaf, axis=1)
+                if leaves:
+                    leaves[tree][rows] = leaf
+
+        _in_blocks(of_block, len(x))
+        return LeafRows(intervals, leaves, totals)
+
     def sums(
-        self,
-        intervals: Sequence[IntArray],
-        moved: Mapping[int, IntArray],
-        n_versions: int,
-        choice: IntArray | None = None,
+        self, rows: LeafRows, moved: Mapping[int, IntArray], choice: IntArray | None = None
     ) -> FloatArray:
-        """Sums over trees for rows by their intervals, at versions of the inputs that are moved.
+        """Sums over trees for rows, at versions of the inputs that are moved, by their intervals.
 
         Shape (sum, row, version); with ``choice`` (row, place), numbers of versions, (sum, row,
         place).
         """
-        n_rows = len(intervals[0])
-        n_places = n_versions if choice is None else choice.shape[1]
-        out = np.zeros((len(self._start), n_rows, n_places))
-        for begin in range(0, n_rows, ROWS):
-            rows = slice(begin, min(begin + ROWS, n_rows))
-            some = None if choice is None else choice[rows]
-            self._add(out[:, rows], [column[rows] for column in intervals], moved, some)
+        n_places = max(map(len, moved.values())) if choice is None else choice.shape[1]
+        out = np.repeat(rows.totals[..., None], n_places, axis=2)
+        some = [n for n, values in enumerate(self._used) if not moved.keys().isdisjoint(values)]
+        few = choice is not None and n_places <= FEW_PLACES
+        add: Callable[..., None] = self._add_changes if few else self._add
+
+        def of_block(part: slice) -> None:
+            columns = [column[part].astype(np.intp) for column in rows.intervals]
+            places = None if choice is None else choice[part]
+            for tree in some:
+                sums = out[self._sums_of(tree), part]
+                leaf = rows.leaves[tree][part] if rows.leaves else self._leaf(tree, columns, {})
+                add(sums, tree, columns, leaf, moved, places)
+
+        _in_blocks(of_block, out.shape[1])
         return out
+
+    def _sums_of(self, tree: int) -> slice:
+        """The sums that a tree adds to."""
+        return slice(self._column[tree], self._column[tree] + len(self._values[tree]))
+
+    def _add_changes(
+        self,
+        out: FloatArray,
+        tree: int,
+        intervals: Sequence[IntArray],
+        leaf: NDArray[Any],
+        moved: Mapping[int, IntArray],
+        choice: IntArray,
+    ) -> None:
+        """Add what a tree changes by at the choices of every row; most rows stay in their leaf."""
+        values, word, bit = self._values[tree], None, leaf.astype(np.uint64)
+        if values.shape[1] > BITS:
+            word, bit = np.divmod(leaf.astype(np.intp), BITS)
+        bit = FIRST << bit.astype(np.uint64, copy=False)
+        here = [number for number in self._used[tree] if number in moved]
+        for place, version in enumerate(choice.T):
+            stays = bit
+            for number in here:
+                masks, interval = self._masks[number][self._words[tree]], moved[number][version]
+                if word is not None:
+                    interval += word * masks.shape[1]
+                stays = stays & masks.ravel().take(interval)
+            gone = np.flatnonzero(stays == 0)
+            if len(gone):
+                columns = {number: intervals[number][gone] for number in self._used[tree]}
+                at = {number: moved[number][version[gone]] for number in here}
+                change = values.take(self._leaf(tree, columns, at), axis=1)
+                out[:, gone, place] += change - values.take(leaf[gone], axis=1)
 
     def _add(
         self,
         out: FloatArray,
+        tree: int,
         intervals: Sequence[IntArray],
+        leaf: NDArray[Any],
         moved: Mapping[int, IntArray],
         choice: IntArray | None,
     ) -> None:
-        """Add the leaves of all trees."""
-        n_rows = out.shape[1]
-        level = np.repeat(self._start[:, None], n_rows, axis=1)
-        room = np.empty((min(CACHED_ROWS, n_rows), out.shape[2]))
-        for word, used in enumerate(self._used):
-            masks = [(number, self._masks[number][word]) for number in used]
-            reach = _common([mask[intervals[n]] for n, mask in masks if n not in moved])
-            pieces = _common([mask[moved[n]] for n, mask in masks if n in moved])
+        """Add what a tree changes by at all versions, or at many choices."""
+        out -= self._values[tree].take(leaf, axis=1)[..., None]
+        room = np.empty((min(CACHED_ROWS, out.shape[1]), out.shape[2]))
+        here = [number for number in self._used[tree] if number in moved]
+        others = [number for number in self._used[tree] if number not in moved]
+        for first, masks in self._words_of(tree, [*here, *others]):
+            bits = zip(
+                masks, [moved[n] for n in here] + [intervals[n] for n in others], strict=True
+            )
+            pieces = [mask.take(column) for mask, column in bits]
             # Rows share few sets of leaves, and versions few pieces: found without a sort.
-            row, patterns = pd.factorize(ALL if reach is None else reach)
-            version, parts = pd.factorize(ALL if pieces is None else pieces)
-            both = patterns[:, None] & (parts if used else FIRST)
-            # The exponent of a power of 2 is the number of its bit and 1, that of 0 is 0.
-            values = self._value[word][np.frexp(both.astype(np.float64))[1]]
-            for number in range(values.shape[2]):
-                column, table = self._column[word] + number, np.array(values[..., number])
-                if pieces is None:
-                    level[column] += table[row, 0]
-                elif reach is None:
-                    out[column] += table[0, version if choice is None else version[choice]]
+            version, parts = pd.factorize(_common(pieces[: len(here)]))
+            row, patterns = None, ALL
+            if others:
+                row, patterns = pd.factorize(_common(pieces[len(here) :]))
+            number = _number(patterns[:, None] & parts)
+            for sums, values in zip(out, self._values[tree], strict=True):
+                # The last is that of no leaf.
+                table = np.append(values[first : first + BITS], 0.0)[number]
+                if row is None:
+                    sums += table[0, version if choice is None else version[choice]]
                 elif choice is None:
-                    _add_rows(out[column], table[:, version], row, room)
+                    _add_rows(sums, table[:, version], row, room)
                 else:
-                    out[column] += table.take(row[:, None] * table.shape[1] + version[choice])
-        out += level[..., None]
+                    sums += table.take(row[:, None] * table.shape[1] + version[choice])
+
+    def _leaf(
+        self,
+        tree: int,
+        intervals: Sequence[IntArray] | Mapping[int, IntArray],
+        moved: Mapping[int, IntArray],
+    ) -> IntArray:
+        """Number of the leaf of every row; of moved inputs, at their intervals there."""
+        columns = [(n, moved[n] if n in moved else intervals[n]) for n in self._used[tree]]
+        if not columns:
+            return np.zeros(len(intervals[0]), dtype=np.intp)
+        leaf = np.full(1, -1)
+        for first, masks in self._words_of(tree, [number for number, _ in columns]):
+            bits = [mask.take(column) for mask, (_, column) in zip(masks, columns, strict=True)]
+            number = _number(_common(bits))
+            leaf = number if not first else np.where(number < 0, leaf, number + first)
+        return leaf
+
+    def _words_of(self, tree: int, inputs: Sequence[int]) -> Iterator[tuple[int, list[Any]]]:
+        """First leaf of every word of a tree, and its bits in the intervals of some inputs."""
+        words = self._words[tree]
+        for word in range(words.start, words.stop):
+            yield BITS * (word - words.start), [self._masks[number][word] for number in inputs]
 
 
-def _common(masks: list[NDArray[np.uint64]]) -> NDArray[np.uint64] | None:
-    """Bits of all masks; None of none."""
-    return reduce(iand, masks) if masks else None
+def _number(bits: NDArray[np.uint64]) -> IntArray:
+    """Number of the only bit that is set, -1 of none."""
+    # The exponent of a power of 2 is that number and BIAS, that of 0 is 0.
+    return np.asarray(np.maximum((bits.astype(np.float64).view(np.int64) >> DIGITS) - BIAS, -1))
+
+
+def _in_blocks(of_block: Callable[[slice], None], n_rows: int) -> None:
+    """All rows in parts that stay in the cache of a processor, and of many rows in threads."""
+    blocks = [slice(begin, min(begin + ROWS, n_rows)) for begin in range(0, n_rows, ROWS)]
+    in_threads(of_block, blocks, 1 if len(blocks) < BLOCKS_IN_THREADS else cpus())
+
+
+def _common(masks: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Bits of all masks, in the first of them."""
+    return reduce(iand, masks)
 
 
 def _add_rows(out: FloatArray, table: FloatArray, row: IntArray, room: FloatArray) -> None:

@@ -58,9 +58,9 @@ def two_splits(**options):
 
 def sums(table, *rows, **moved):
     """At rows, by their inputs, and at versions of one input."""
-    intervals = [table.intervals(number, np.asarray(x)) for number, x in enumerate(rows)]
     versions = {int(name[1]): table.intervals(int(name[1]), x) for name, x in moved.items()}
-    return table.sums(intervals, versions, max(map(len, moved.values()), default=1))[0] - 100.5
+    read = table.rows(np.transpose(rows))
+    return (table.sums(read, versions)[0] if moved else read.totals.T) - 100.5
 
 
 def test_leaves_by_hand():
@@ -78,19 +78,21 @@ def test_a_library_that_sends_a_threshold_to_the_right():
 
 def test_each_row_has_a_choice_of_versions():
     table = two_splits()
-    rows = [table.intervals(0, np.zeros(2)), table.intervals(1, np.array([2.0, 3]))]
+    rows = table.rows(np.array([[0.0, 2], [0, 3]]))
     versions = {0: table.intervals(0, np.array([0.0, 2, 5]))}
     choice = np.array([[0, 1], [2, 0]])
-    assert_array_equal(table.sums(rows, versions, 3, choice)[0] - 100.5, [[10, 20], [40, 10]])
+    for times in (1, 3):  # a few places, which are looked up one by one, and many
+        sums = table.sums(rows, versions, np.tile(choice, times))[0] - 100.5
+        assert_array_equal(sums, np.tile([[10, 20], [40, 10]], times))
 
 
 def test_both_inputs_move():
     table = two_splits()
-    rows = [table.intervals(number, np.zeros(1)) for number in (0, 1)]
+    rows = table.rows(np.zeros((1, 2)))
     versions = {
         n: table.intervals(n, np.array(x)) for n, x in enumerate([[0, 2.0, 2], [3, 2.0, 3]])
     }
-    assert_array_equal(table.sums(rows, versions, 3)[0] - 100.5, [[10, 20, 40]])
+    assert_array_equal(table.sums(rows, versions)[0] - 100.5, [[10, 20, 40]])
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -105,7 +107,7 @@ def test_categories_by_hand(right):
     codes = np.array([0.0, 1, 2, 3, 4, 99, -1, np.nan])
     listed, missing = np.isin(codes, [1, 3]), np.isnan(codes)
     expected = np.where(missing | (listed == right), 2, 1)
-    assert_array_equal(table.sums([table.intervals(0, codes)], {}, 1)[0, :, 0], expected)
+    assert_array_equal(table.rows(codes[:, None]).totals[0], expected)
 
 
 # --- libraries ------------------------------------------------------------------------------------
