@@ -6,12 +6,12 @@ Its errors and replicates are therefore those of weighted sums.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.interpolate import BSpline
-from scipy.linalg import LinAlgError, solveh_banded
+from scipy.linalg import LinAlgError, eigh, solveh_banded
 from scipy.optimize import minimize_scalar
 
 from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
@@ -19,8 +19,9 @@ from rhale_stats.arrays.profiles import places
 
 # Values that differ by less than 1 / CELLS of the axis count as one place.
 CELLS = 1024
-# With fewer places there is nothing to smooth.
-MIN_PLACES = 5
+# With fewer places there is nothing to smooth. Of more places than MAX_KNOTS so many are knots: the
+# decomposition takes the cube of their number.
+MIN_PLACES, MAX_KNOTS = 5, 150
 # Rounding errors of a straight line, relative to the largest value; digits that are kept.
 ROUNDING, DIGITS = 1e-13, 12
 # Smoothing parameters with which the spline is a straight line and (over the fourth power of the
@@ -52,9 +53,10 @@ class Basis(NamedTuple):
 
 
 def spline_basis(x: FloatArray, weight: FloatArray | None, grid: FloatArray) -> Basis:
-    """Natural cubic splines with a knot at every place; straight lines of fewer than five places.
+    """Natural cubic splines with knots at places; straight lines of fewer than five places.
 
-    Values of x that are equal, or nearly equal, are one place: their weighted mean.
+    Knots are at every place, or at 150 of more, evenly among them. Values of x that are equal, or
+    nearly equal, are one place: their weighted mean.
     """
     low, span = float(x.min()), float(np.ptp(x)) or 1.0
     row, place = (x - low) / span, (grid - low) / span
@@ -66,9 +68,11 @@ def spline_basis(x: FloatArray, weight: FloatArray | None, grid: FloatArray) -> 
         cells = sparse.csr_array(sparse.eye_array(len(z)))
         rows, points = [_hats(z, places) for places in (row, place)]
         return Basis(cell, cells, rows, points, None, z, row, place)
-    bend = _second_derivatives(z)
-    roughness = sparse.csr_array(bend.T @ _gram_of_hats(z) @ bend)
-    cells, rows, points = [_natural(z, places) for places in (z, row, place)]
+    n_knots = min(len(z), MAX_KNOTS)
+    knots = z[np.rint(np.linspace(0, len(z) - 1, n_knots)).astype(np.intp)]
+    bend = _second_derivatives(knots)
+    roughness = sparse.csr_array(bend.T @ _gram_of_hats(knots) @ bend)
+    cells, rows, points = [_natural(knots, places) for places in (z, row, place)]
     return Basis(cell, cells, rows, points, roughness, z, row, place)
 
 
@@ -135,15 +139,6 @@ def _second_derivatives(z: FloatArray) -> sparse.csr_array:
     return sparse.csr_array(second @ first @ _extension(z))
 
 
-def _roughness_of_values(z: FloatArray) -> FloatArray:
-    """The same by values at the places: Q R^-1 Q' of Green and Silverman (1994, section 2.1)."""
-    step, n = np.diff(z), len(z)
-    slopes: list[Any] = [1 / step[:-1], -1 / step[:-1] - 1 / step[1:], 1 / step[1:]]
-    bend = sparse.diags_array(slopes, offsets=(0, 1, 2), shape=(n - 2, n))
-    gram = np.stack([np.append(0.0, step[1:-1] / 6), (step[:-1] + step[1:]) / 3])
-    return np.asarray(bend.T @ solveh_banded(gram, bend.toarray()))
-
-
 def _gram_of_hats(z: FloatArray) -> sparse.dia_array:
     step = np.diff(z)
     middle = np.concatenate([step, [0.0]]) + np.concatenate([[0.0], step])
@@ -157,7 +152,7 @@ def _solved(basis: Basis, share: FloatArray, smoothing: float, right: FloatArray
             return np.asarray(right / share.reshape(-1, *(1,) * (right.ndim - 1)))
     cells = basis.at_cells
     whole = cells.T @ (cells * share[:, None]) + smoothing * basis.roughness
-    bands = np.zeros((4, len(share)))
+    bands = np.zeros((4, cells.shape[1]))
     for offset in range(4):
         bands[3 - offset, offset:] = whole.diagonal(offset)
     try:
@@ -185,20 +180,27 @@ def _chosen(basis: Basis, share: FloatArray, height: FloatArray, *, each: bool) 
     With ``each`` every place is left out by its own leverage: places of much weight pull the curve
     towards themselves, and may be those of large errors (math [73]).
     """
-    n, root = len(share), np.sqrt(share)
+    n, cells, roughness = len(share), basis.at_cells, basis.roughness
+    assert roughness is not None, "something is smoothed"
+    root = np.sqrt(share)
     # Demmler and Reinsch: one decomposition serves all smoothing parameters.
-    roughness, waves = np.linalg.eigh(_roughness_of_values(basis.place) / np.outer(root, root))
-    roughness = np.append([0.0, 0.0], np.maximum(roughness[2:], 0.0))  # lines have none
+    gram = (cells.T @ (cells * share[:, None])).toarray()
+    rough, vectors = eigh(roughness.toarray(), gram)
+    rough = np.append([0.0, 0.0], np.maximum(rough[2:], 0.0))  # lines have none
+    waves = root[:, None] * (cells @ vectors)
     parts = waves.T @ (root * height)
+    # What is left however little is smoothed; none with a knot at every place.
+    beyond = root * height - waves @ parts
 
     def criterion(log: float) -> float:
-        penalty = np.exp(log) * roughness
-        if each:
-            leverage = waves**2 @ (1 / (1 + penalty))
-            rest = waves @ (penalty / (1 + penalty) * parts)
-            return float(np.sum((rest / np.maximum(1 - leverage, ALONE)) ** 2))
+        penalty = np.exp(log) * rough
         lost = penalty / (1 + penalty)
-        return float(np.sum((lost * parts) ** 2) / np.mean(lost) ** 2)
+        if each:
+            rest = beyond + waves @ (lost * parts)
+            leverage = waves**2 @ (1 - lost)
+            return float(np.sum((rest / np.maximum(1 - leverage, ALONE)) ** 2))
+        squares = beyond @ beyond + np.sum((lost * parts) ** 2)
+        return float(squares / ((lost.sum() + n - len(lost)) / n) ** 2)
 
     tried = np.linspace(np.log(NONE / n**4), np.log(STRAIGHT), TRIED)
     best = int(np.nanargmin([criterion(log) for log in tried]))
@@ -243,7 +245,7 @@ def smooth(
     slope = float(share * (z - middle) @ height / (share @ (z - middle) ** 2))
     rest = height - slope * (z - middle)
     scale = float(np.abs(rest).max())
-    beta = np.zeros(len(share))
+    beta = np.zeros(basis.at_cells.shape[1])
     if scale <= ROUNDING * float(np.abs(y).max()):
         smoothing = STRAIGHT if smoothing is None else smoothing
     else:

@@ -83,8 +83,9 @@ def shap_dependence(
     Notes
     -----
     The penalty of the spline is chosen by generalised cross-validation, on the means of rows at the
-    same place (closer than 1/1024 of the axis), with the sum of their weights. With fewer than five
-    places, and for the levels of a category, the curve is these means. ``curve_std`` is computed in
+    same place (closer than 1/1024 of the axis), with the sum of their weights. Places are knots; of
+    more than 150, so many. With fewer than five places, and for the levels of a category, the curve
+    is these means. ``curve_std`` is computed in
     20 quantile bins and interpolated linearly between their middles. It is not corrected for the
     degrees of freedom of the spline.
 

@@ -46,7 +46,9 @@ def made(kind, X, **how):
 
 @pytest.mark.parametrize("smoothing", [1e-8, 1e-5, 1e-2])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_spline_is_that_of_scipy(smoothing, weighted):
+def test_the_spline_is_that_of_scipy(smoothing, weighted, monkeypatch):
+    """With a knot at every place."""
+    monkeypatch.setattr(splines, "MAX_KNOTS", 200)
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, 200)
     y = np.sin(2 * x) + rng.normal(0, 0.3, 200)
@@ -64,6 +66,26 @@ def test_the_spline_is_that_of_scipy(smoothing, weighted):
     found = splines.smooth(basis, y, weight, smoothing, frequency=False).curve
     # scipy loses digits where the penalty is large.
     np.testing.assert_allclose(found, oracle((grid - x.min()) / np.ptp(x)), atol=1e-6)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_fewer_knots_than_places(weighted, monkeypatch):
+    """The curve is as with all knots, up to a hundredth of its error."""
+    rng = np.random.default_rng(0)
+    x, weight = rng.uniform(-2, 2, 1200), rng.uniform(0.5, 2, 1200) if weighted else None
+    y, grid = np.sin(2 * x) + rng.normal(0, 0.3, 1200), np.linspace(-1.9, 1.9, 31)
+
+    def fitted():
+        basis = splines.spline_basis(x, weight, grid)
+        return basis, splines.smooth(basis, y, weight, None, frequency=False)
+
+    basis, smooth = fitted()
+    assert basis.at_cells.shape == (len(basis.place), splines.MAX_KNOTS)
+    moved = splines.influences(basis, smooth.residual, weight, smooth.smoothing, frequency=False)
+    w = np.ones(1200) if weight is None else weight
+    error = np.sqrt(np.sum((w[:, None] / w.sum() * moved) ** 2, axis=0))
+    monkeypatch.setattr(splines, "MAX_KNOTS", 1200)
+    assert np.abs(smooth.curve - fitted()[1].curve).max() < error.min() / 100
 
 
 def test_the_curve_is_linear_in_the_values_and_influences_are_its_derivatives():
