@@ -137,8 +137,8 @@ class EffectDisplay:
         chosen = {key: value for key, value in chosen.items() if value is not None}
         result = getattr(rs, name)(estimator, X, features, **chosen, **options)
         # Features that are named are drawn in this order, and all features by their sizes.
-        several = features is not None and result.sizes.get("feature", 1) > 1
-        order = {"features": result["feature"].values.tolist()} if several else {}
+        named = features is not None and result.sizes.get("feature", 1) > 1
+        order = {"features": result["feature"].values.tolist()} if named else {}
         return cls(result).plot(ax=ax, n_cols=n_cols, **order)
 
     def plot(self, *, ax: Any = None, n_cols: int = 3, **options: Any) -> EffectDisplay:

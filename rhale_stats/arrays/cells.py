@@ -289,7 +289,7 @@ def count_edges(
     A gap is a cell of its own. There are at most ``n_cells`` others, and as many as values.
     ``gaps`` are what `gap_edges` finds, if it is known, of values that ascend.
     """
-    if gaps is None:
+    if gaps is None and not binning.ascends(x):
         order = sorting(x)
         x, weight = x[order], None if weight is None else weight[order]
     running = _Running(len(x), None) if weight is None else _Running.from_weights(weight)

@@ -17,6 +17,7 @@ from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.hypotheses import wald_test
 from rhale_stats.generics.intervals import confband, confint
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.outcome.cross_fitting import CrossFits, NotRefittable, TooLong, cross_fit
 from rhale_stats.outcome.debiasing import basis
 from rhale_stats.outcome.outcome_effects import effects_of
@@ -189,16 +190,17 @@ def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> Flo
     """P-values of no interaction, one for each of the features."""
     columns = fits.columns
     score = np.zeros((len(names), len(fits.observed)))
-    for fold, models in zip(fits.folds, fits.models, strict=True):
+    for fold, models in zip(fits.folds, fits.asked, strict=True):
         for number, model in enumerate(models):
             rows = np.flatnonzero(fold == number)
+            at_rows = model.take(rows)
             weight = request.share[rows] / request.share[rows].sum()
             inside = {name: x[rows] for name, x in columns.items()}
             bases = {name: (_basis(x, HATS), _basis(x, COARSE)) for name, x in inside.items()}
             for line, name in zip(score, names, strict=True):
                 if name not in columns:
                     continue
-                fitted, average = _predictions(model, rows, request, name, columns[name])
+                fitted, average = _predictions(at_rows, rows, request, name, columns[name])
                 parts = [_basis(inside[name], FINE), average[:, None], _basis(average, OF_AVERAGE)]
                 parts += _of_others(bases, name, len(rows))
                 h = _unexplained(fitted - average, parts, weight)
@@ -219,7 +221,7 @@ def _basis(x: FloatArray, n_hats: int) -> FloatArray:
 
 
 def _predictions(
-    model: Any, rows: IntArray, request: ExplainRequest, name: str, x: FloatArray
+    model: DifferenceQuotients, rows: IntArray, request: ExplainRequest, name: str, x: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """What the model says of rows, and its mean over usual values of the feature."""
     position = request.table.names.index(name)
@@ -228,8 +230,7 @@ def _predictions(
     ranked = finite_rows[np.argsort(x[finite_rows], kind="stable")]
     usual = ranked[((np.arange(N_VALUES) + 0.5) / N_VALUES * len(ranked)).astype(int)]
     versions = [values.take(np.full(len(rows), row)) for row in usual]
-    answers = request.sample.quotients(model, probe=False).take(rows)
-    outputs = answers.evaluate(position, [*versions, values.take(rows)])[0]
+    outputs = model.evaluate(position, [*versions, values.take(rows)])[0]
     *curves, fitted = (np.asarray(output[:, 0], dtype=np.float64) for output in outputs)
     return fitted, np.mean(curves, axis=0)
 

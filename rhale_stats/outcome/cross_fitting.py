@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import signature
 from typing import Any
 
@@ -21,6 +22,7 @@ from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.adapters.statsmodels import classes as categories_of
+from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.parallel import in_processes, n_processes
@@ -67,6 +69,11 @@ class CrossFits:
     def n_folds(self) -> int:
         """Number of folds of a repeat."""
         return len(self.models[0])
+
+    @cached_property
+    def asked(self) -> list[list[DifferenceQuotients]]:
+        """The models at the rows of the sample, by repeat and fold, with what was read of them."""
+        return [[self.sample.quotients(m, probe=False) for m in models] for models in self.models]
 
     @property
     def columns(self) -> dict[str, FloatArray]:

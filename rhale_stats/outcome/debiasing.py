@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rhale_stats.arrays.moments import FloatArray, IntArray
 
@@ -152,7 +153,10 @@ def functions_of(
 
 @dataclass(frozen=True)
 class Dictionary:
-    """Values of the functions (row, function), and their change per unit (entry, function)."""
+    """Values of the functions (row, function), and change per unit of the first (entry, function).
+
+    The functions that are behind those do not change with the feature.
+    """
 
     values: FloatArray
     change: FloatArray
@@ -192,9 +196,7 @@ def dictionary_of(
         values.append(pairs.reshape(len(x), -1))
         change.append(moved.reshape(len(entries.row), -1))
     still = [*others, *(rows.astype(np.float64)[:, None] for rows in outside if rows.any())]
-    values += still
-    change += [np.zeros((len(entries.row), part.shape[1])) for part in still]
-    return Dictionary(np.column_stack(values), np.column_stack(change))
+    return Dictionary(np.column_stack([*values, *still]), np.column_stack(change))
 
 
 # --- debiased effects -----------------------------------------------------------------------------
@@ -267,38 +269,42 @@ def debiased(
     weight = entries.weight * share[row]
     total = np.bincount(bins, weight, n_bins)
     part = weight / total[bins]  # of an entry in the mean of its bin
-    in_bin = np.zeros((len(row), n_bins))
-    in_bin[np.arange(len(row)), bins] = part
+
+    def on_rows(values: FloatArray) -> FloatArray:
+        """Sums over the entries of every row and bin, (row, bin)."""
+        sums: FloatArray = np.bincount(row * n_bins + bins, values, n * n_bins)
+        return sums.reshape(n, n_bins)
+
     functions = np.column_stack([np.ones(n), dictionary.values])
-    change = np.column_stack([np.zeros(len(row)), dictionary.change])
+    moving = slice(1, 1 + dictionary.change.shape[1])
     # Functions in units of their deviation: the ridge treats them alike, and no constant.
     mean = share @ functions[:, 1:]
     deviation = np.sqrt(share @ (functions[:, 1:] - mean) ** 2)
     deviation[~(deviation > 1e-12)] = np.inf
     functions[:, 1:] = (functions[:, 1:] - mean) / deviation
-    change[:, 1:] /= deviation
+    change = dictionary.change / deviation[: moving.stop - 1]
     gram = functions.T @ (share[:, None] * functions)
     # By the effective number of rows, 1 / Σ share².
     ridge = min(MAX_RIDGE, RIDGE_ROWS * float(np.sum(share**2)))
     gram[np.diag_indices(len(gram))] += np.r_[0.0, np.full(len(gram) - 1, ridge)] + 1e-12
-    means = in_bin.T @ change  # (bin, function)
+    means = sparse.csr_array((part, (bins, np.arange(len(row)))), (n_bins, len(row))) @ change
     inverse = np.linalg.inv(gram)
-    representer = functions @ inverse @ means.T  # (row, bin)
-    leverage = share * np.einsum("ij,jk,ik->i", functions, inverse, functions)
+    by_inverse = functions @ inverse
+    representer = by_inverse[:, moving] @ means.T  # (row, bin)
+    leverage = share * np.einsum("ij,ij->i", by_inverse, functions)
     keep = 1 - np.minimum(leverage, MAX_LEVERAGE)
     effects, influences, learners, noises = [], [], [], []
     for answer in answers:
         left = inverse @ (functions.T @ (share * answer.residual))
-        value = answer.change + change @ left
+        value = answer.change + change @ left[moving]
         effect = np.bincount(bins, part * value, n_bins)
         rest = answer.residual - functions @ left
         influence = (share * rest / keep)[:, None] * representer
-        row_part = in_bin * (value - effect[bins])[:, None]
-        np.add.at(influence, row, row_part)
+        influence += on_rows(part * (value - effect[bins]))
         effects.append(effect)
         influences.append(influence)
         differ = (share * (answer.residual - answer.other_residual))[:, None] * representer
-        np.add.at(differ, row, in_bin * (answer.change - answer.other_change)[:, None])
+        differ += on_rows(part * (answer.change - answer.other_change))
         for number in range(int(answer.fold.max()) + 1):
             rows = answer.fold == number
             # Means over the rows of the fold, as sums over all rows are those of the sample.

@@ -343,12 +343,11 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     fold, entries = fits.folds[repeat], place.entries
     width = entries.width[entries.bin]
     change, other = np.empty(len(entries.row)), np.empty(len(entries.row))
-    for number, model in enumerate(fits.models[repeat]):
+    for number, model in enumerate(fits.asked[repeat]):
         for held_out_fold, out in ((number, change), ((number - 1) % fits.n_folds, other)):
             rows = np.flatnonzero(fold[entries.row] == held_out_fold)
-            quotients = fits.sample.quotients(model, probe=False).take(entries.row[rows])
             ends = [place.lower.take(rows), place.upper.take(rows)]
-            low, high = quotients.evaluate(place.position, ends)[0]
+            low, high = model.take(entries.row[rows]).evaluate(place.position, ends)[0]
             out[rows] = (high[:, 0] - low[:, 0]) / width[rows]
     held_out, by_other = fits.held_out[repeat], fits.other[repeat]
     return FoldAnswers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
