@@ -272,7 +272,7 @@ def debiased(
 
     def on_rows(values: FloatArray) -> FloatArray:
         """Sums over the entries of every row and bin, (row, bin)."""
-        sums: FloatArray = np.bincount(row * n_bins + bins, values, n * n_bins)
+        sums = np.asarray(np.bincount(row * n_bins + bins, values, n * n_bins), np.float64)
         return sums.reshape(n, n_bins)
 
     functions = np.column_stack([np.ones(n), dictionary.values])
