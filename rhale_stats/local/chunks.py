@@ -39,18 +39,22 @@ WHAT = "chunks of local effects"
 
 
 @contextmanager
-def cached(local: xr.Dataset) -> Iterator[xr.Dataset]:
+def cached(local: xr.Dataset, *, read_once: bool = False) -> Iterator[xr.Dataset]:
     """The same local effects, computed once for all that the block asks of them.
 
     They are kept in memory if they are few, else in a temporary folder, which is removed at the
     end of the block, or by the workers of a cluster that do not all see that folder. Local effects
-    without a model behind them, such as those of a file, stay as they are.
+    without a model behind them, such as those of a file, stay as they are; and so do many that the
+    block will read once.
     """
     if not _wait(local):
         yield local
         return
     size = sum(local.variables[name].nbytes for name in KEPT)
     client = client_of()
+    if size > MAX_IN_MEMORY and read_once:
+        yield local
+        return
     if size <= MAX_IN_MEMORY:
         yield _with_blocks(local, of_all(_chunks(local), _held, listed, WHAT))
         return

@@ -81,6 +81,15 @@ def test_on_the_disk_the_model_is_called_once_and_nothing_stays(waiting, on_disk
     xr.testing.assert_identical(found, rs.rhale(local.compute().chunk(obs=N_ROWS // N_CHUNKS)))
 
 
+def test_one_output_is_read_once_and_not_written(waiting, on_disk, monkeypatch):
+    local, model = waiting
+    monkeypatch.setattr(module, "MAX_OF_DISK", 0.0)  # else a warning
+    one = local.isel(output=0)
+    found = rs.rhale(one)
+    once(model)
+    xr.testing.assert_identical(found, rs.rhale(one.compute().chunk(obs=N_ROWS // N_CHUNKS)))
+
+
 def test_regions_call_the_model_once(waiting, on_disk, table):
     local, model = waiting
     one = local.isel(output=0)
