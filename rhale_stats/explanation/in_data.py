@@ -191,9 +191,9 @@ def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> Flo
     columns = fits.columns
     score = np.zeros((len(names), len(fits.observed)))
     for fold, models in zip(fits.folds, fits.asked, strict=True):
-        for number, model in enumerate(models):
-            rows = np.flatnonzero(fold == number)
-            at_rows = model.take(rows)
+        for number, (rows_of_model, model) in enumerate(models):
+            held_out = fold[rows_of_model] == number
+            rows, at_rows = rows_of_model[held_out], model.take(held_out)
             weight = request.share[rows] / request.share[rows].sum()
             inside = {name: x[rows] for name, x in columns.items()}
             bases = {name: (_basis(x, HATS), _basis(x, COARSE)) for name, x in inside.items()}

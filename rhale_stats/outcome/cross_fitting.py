@@ -71,9 +71,21 @@ class CrossFits:
         return len(self.models[0])
 
     @cached_property
-    def asked(self) -> list[list[DifferenceQuotients]]:
-        """The models at the rows of the sample, by repeat and fold, with what was read of them."""
-        return [[self.sample.quotients(m, probe=False) for m in models] for models in self.models]
+    def asked(self) -> list[list[tuple[IntArray, DifferenceQuotients]]]:
+        """The models by repeat and fold, at the rows of their own fold and of the fold before.
+
+        Every feature asks at the same rows, so that what is read of the models is kept.
+        """
+        return [
+            [self._at_rows(fold, number, model) for number, model in enumerate(models)]
+            for fold, models in zip(self.folds, self.models, strict=True)
+        ]
+
+    def _at_rows(
+        self, fold: IntArray, number: int, model: Any
+    ) -> tuple[IntArray, DifferenceQuotients]:
+        rows = np.flatnonzero((fold == number) | (fold == (number - 1) % self.n_folds))
+        return rows, self.sample.quotients(model, probe=False).take(rows)
 
     @property
     def columns(self) -> dict[str, FloatArray]:

@@ -248,9 +248,8 @@ class Place(NamedTuple):
     position: int
     kind: str
     entries: Entries
-    # Values that the model gets at the lower and upper edge of each entry's bin.
-    lower: Any
-    upper: Any
+    # Values that the model gets at the edges.
+    values: Any
 
 
 def _places(
@@ -277,8 +276,7 @@ def _places(
         if len(edges) < 2:
             continue
         entries = entries_of(code, edges, levels=position in levels)
-        lower, upper = values.take(entries.bin), values.take(entries.bin + 1)
-        out.append(Place(name, position, kind, entries, lower, upper))
+        out.append(Place(name, position, kind, entries, values))
     if not out:
         raise ValueError("features must name a column with more than one value; got none.")
     return out
@@ -342,13 +340,22 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     """Changes per unit at all entries by the model of the row's fold and by that of the next."""
     fold, entries = fits.folds[repeat], place.entries
     width = entries.width[entries.bin]
+    # The first edge of every row; one on an edge is in two bins, and asks for three.
+    first = np.full(len(fold), entries.n_bins)
+    np.minimum.at(first, entries.row, entries.bin)
+    first[first == entries.n_bins] = 0
+    edge = entries.bin - first[entries.row]
+    n_edges = 2 + int(edge.max(initial=0))
     change, other = np.empty(len(entries.row)), np.empty(len(entries.row))
-    for number, model in enumerate(fits.asked[repeat]):
+    for number, (rows, model) in enumerate(fits.asked[repeat]):
+        edges = [np.minimum(first[rows] + k, entries.n_bins) for k in range(n_edges)]
+        answers = model.evaluate(place.position, [place.values.take(some) for some in edges])[0]
+        outputs = np.full((n_edges, len(fold)), np.nan)
+        outputs[:, rows] = [answer[:, 0] for answer in answers]
         for held_out_fold, out in ((number, change), ((number - 1) % fits.n_folds, other)):
-            rows = np.flatnonzero(fold[entries.row] == held_out_fold)
-            ends = [place.lower.take(rows), place.upper.take(rows)]
-            low, high = model.take(entries.row[rows]).evaluate(place.position, ends)[0]
-            out[rows] = (high[:, 0] - low[:, 0]) / width[rows]
+            held = np.flatnonzero(fold[entries.row] == held_out_fold)
+            low, high = (outputs[edge[held] + k, entries.row[held]] for k in (0, 1))
+            out[held] = (high - low) / width[held]
     held_out, by_other = fits.held_out[repeat], fits.other[repeat]
     return FoldAnswers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
 

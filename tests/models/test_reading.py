@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import linear_model
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.impute import SimpleImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
@@ -323,7 +323,7 @@ def prepared():
     income = make_pipeline(FunctionTransformer(np.log1p), SplineTransformer(4))
     return ColumnTransformer(
         [
-            ("age", make_pipeline(SimpleImputer(), StandardScaler()), ["age"]),
+            ("age", make_pipeline(SimpleImputer(add_indicator=True), StandardScaler()), ["age"]),
             ("city", OneHotEncoder(handle_unknown="ignore"), ["city", "size"]),
             ("income", income, ["income"]),
             ("parts", KBinsDiscretizer(3, encode="onehot"), ["income"]),
@@ -463,9 +463,9 @@ UNREAD = {
     "a function of a user": lambda X, y, *_: make_pipeline(
         FunctionTransformer(lambda x: x**2), linear_model.Ridge()
     ).fit(X, y),
-    "what says that values are missing": lambda X, y, *_: make_pipeline(
-        SimpleImputer(add_indicator=True), linear_model.Ridge()
-    ).fit(np.where(X > 1.5, np.nan, X), y),
+    "values filled from other columns": lambda X, y, *_: make_pipeline(
+        KNNImputer(), linear_model.Ridge()
+    ).fit(X, y),
     "from another model": skl(
         en.GradientBoostingRegressor(n_estimators=5, init=linear_model.LinearRegression())
     ),

@@ -81,15 +81,30 @@ def _of_step(step: Any) -> Parts | None:
         widths = list(step._encoder._n_features_outs)
     elif name == "SplineTransformer":
         widths = [step.n_features_out_ // n_columns] * n_columns
+    elif name == "SimpleImputer" and step.add_indicator:
+        return _with_indicators(step, n_columns)
     elif name in ONE_EACH or (name == "FunctionTransformer" and isinstance(step.func, np.ufunc)):
         widths = [1] * n_columns
     else:
         return None
     ends = np.cumsum([0, *widths])
-    # A step that drops columns, or adds one that says which values are missing, has others.
-    if name != "FunctionTransformer" and ends[-1] != len(step.get_feature_names_out()):
+    # A step that drops columns has fewer.
+    if name != "FunctionTransformer" and ends[-1] != _n_outputs(step):
         return None
     return [np.arange(*pair) for pair in pairwise(ends)]
+
+
+def _with_indicators(step: Any, n_columns: int) -> Parts | None:
+    """Those of an imputer, behind whose columns others say which values were missing."""
+    parts = [[number] for number in range(n_columns)]
+    for number, column in enumerate(step.indicator_.features_):
+        parts[column].append(n_columns + number)
+    n_outputs = n_columns + len(step.indicator_.features_)
+    return [np.array(part) for part in parts] if n_outputs == _n_outputs(step) else None
+
+
+def _n_outputs(step: Any) -> int:
+    return len(step.get_feature_names_out())
 
 
 def _of_columns(step: Any) -> Parts | None:
