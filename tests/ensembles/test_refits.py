@@ -102,7 +102,9 @@ def test_refits_by_a_closure_in_two_processes_to_which_the_table_is_sent_once():
     Counted.sent = 0
     two = rs.bootstrap_refit(closure, data, n_jobs=2, **options)
     assert 1 <= Counted.sent <= 2
-    xr.testing.assert_identical(one, two)
+    # What is 0 but for rounding differs in it: sums in another process may be of other blocks.
+    xr.testing.assert_allclose(one, two, rtol=1e-12, atol=1e-12)
+    assert one.attrs == two.attrs
     assert float(one["failed"].sum()) == 0
 
 
