@@ -21,10 +21,12 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.losses import (
+    DRAWS,
     LOSSES,
     TIE,
     Node,
     Problem,
+    drawn_statistics,
     node_of,
     split_losses,
     split_statistics,
@@ -234,10 +236,11 @@ def _pvalues(
     at_least_as_good = np.zeros(len(tried))
     draw, order = null_rows(problem, node, groups, rng)
     in_order = [candidates.take(order) for candidates in tried]
-    for _ in range(n_permutations):
-        permuted = split_statistics(problem, node, draw(), in_order)
-        largest = np.array([largest_of([column_statistics]) for column_statistics in permuted])
-        at_least_as_good += largest >= observed * (1 - TIE)
+    for begin in range(0, n_permutations, DRAWS):
+        draws = [draw() for _ in range(min(DRAWS, n_permutations - begin))]
+        for permuted in drawn_statistics(problem, node, draws, in_order):
+            largest = np.array([largest_of([column_statistics]) for column_statistics in permuted])
+            at_least_as_good += largest >= observed * (1 - TIE)
     return (at_least_as_good + 1) / (n_permutations + 1)
 
 

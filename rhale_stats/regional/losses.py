@@ -37,6 +37,8 @@ from rhale_stats.schema.features import resolution
 BIN_ERROR = 0.05
 # Number of bin problems that are solved at once: some ten megabytes.
 PROBLEMS = 2048
+# Permutations of the rows that are drawn together.
+DRAWS = 16
 
 
 def split_losses(
@@ -70,24 +72,32 @@ def split_statistics(
     problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
 ) -> list[FloatArray]:
     """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
-    return _of_splits(problem.statistics, problem.least_rows, node, rows, tried)
+    return _of_splits(problem.statistics, problem.least_rows, node, [rows], tried)[0]
+
+
+def drawn_statistics(
+    problem: Searchable[R], node: Node[R], draws: Sequence[R], tried: Sequence[SplitCandidates]
+) -> list[list[FloatArray]]:
+    """`split_statistics` of each of several draws of the rows of a node, all together."""
+    return _of_splits(problem.statistics, problem.least_rows, node, draws, tried)
 
 
 def split_degrees(
     problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
 ) -> list[FloatArray]:
     """Degrees of freedom of the denominators of these; -inf if not allowed."""
-    return _of_splits(problem.degrees, problem.least_rows, node, rows, tried)
+    return _of_splits(problem.degrees, problem.least_rows, node, [rows], tried)[0]
 
 
 def _of_splits(
     statistic: Callable[[search.Children, R, Node[R]], FloatArray],
     least: float,
     node: Node[R],
-    rows: R,
+    draws: Sequence[R],
     tried: Sequence[SplitCandidates],
-) -> list[FloatArray]:
-    statistics = [np.full(candidates.n_splits, -np.inf) for candidates in tried]
+) -> list[list[FloatArray]]:
+    statistics = [[np.full(some.n_splits, -np.inf) for some in tried] for _ in draws]
+    rows = draws[0]  # all of them are about the same centres, and have weights of one kind
     waiting: list[tuple[FloatArray, search.Children]] = []
 
     def solve() -> None:
@@ -108,13 +118,14 @@ def _of_splits(
         waiting.clear()
 
     n_waiting = 0
-    for candidates, out in zip(tried, statistics, strict=True):
-        for children in _children(candidates, rows):
-            waiting.append((out, children))
-            n_waiting += children.left.shape[1]
-            if n_waiting >= PROBLEMS // 2:
-                solve()
-                n_waiting = 0
+    for drawn, of_draw in zip(draws, statistics, strict=True):
+        for candidates, out in zip(tried, of_draw, strict=True):
+            for children in _children(candidates, drawn):
+                waiting.append((out, children))
+                n_waiting += children.left.shape[1]
+                if n_waiting >= PROBLEMS // 2:
+                    solve()
+                    n_waiting = 0
     if waiting:
         solve()
     return statistics

@@ -25,6 +25,7 @@ from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.losses import (
     BLOCK,
+    DRAWS,
     LOSSES,
     MIN_IN_BIN,
     TESTS,
@@ -33,6 +34,7 @@ from rhale_stats.regional.losses import (
     Problem,
     R,
     Searchable,
+    drawn_statistics,
     problem_of,
     root_bins,
     split_degrees,
@@ -494,7 +496,6 @@ class SplitTree(Generic[R]):
         """
         most = self.settings.n_permutations
         enough = int(np.ceil(self.settings.level * (most + 1)))
-        as_good = 0
         problem, node = self.problem.coarse(node)
         observed = largest_of(split_statistics(problem, node, node.rows, tried))
         few = most
@@ -507,10 +508,14 @@ class SplitTree(Generic[R]):
                 few = min(int(np.ceil(2 / self.settings.level)) - 1, most)
         draw, order = null_rows(problem, node, self.groups, self.rng)
         tried = [candidates.take(order) for candidates in tried]
-        for number in range(1, most + 1):
-            mixed = draw()
-            statistics = split_statistics(problem, node, mixed, tried)
-            as_good += largest_of(statistics) >= observed * (1 - TIE)
+        as_good = number = 0
+        while number < most:
+            # As many as are needed whatever they tell.
+            needed = min(enough - as_good, (most if as_good else few) - number, DRAWS)
+            draws = [draw() for _ in range(needed)]
+            for statistics in drawn_statistics(problem, node, draws, tried):
+                as_good += largest_of(statistics) >= observed * (1 - TIE)
+            number += needed
             if as_good == enough:
                 return as_good / number
             if number == few and not as_good:

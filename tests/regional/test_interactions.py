@@ -213,6 +213,11 @@ def test_p_values_of_every_column_by_hand(monkeypatch):
             return self, node
 
     monkeypatch.setattr(interactions, "split_statistics", statistics)
+    monkeypatch.setattr(
+        interactions,
+        "drawn_statistics",
+        lambda p, n, draws, t: [statistics(p, n, d, t) for d in draws],
+    )
     monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda: "drawn", np.array([1, 0])))
     tried = [SplitCandidates(np.arange(2), 2)] * 3
     found = interactions._pvalues(Coarse(), Coarse(), tried, 4, None, None)

@@ -142,6 +142,9 @@ def by_chance(
 
     order = np.array([3, 1, 0, 2])
     monkeypatch.setattr(search, "split_statistics", statistics)
+    monkeypatch.setattr(
+        search, "drawn_statistics", lambda p, n, draws, t: [statistics(p, n, d, t) for d in draws]
+    )
     monkeypatch.setattr(search, "split_degrees", lambda *_: [np.array(degrees), np.array([])])
     monkeypatch.setattr(search, "null_rows", lambda *_: (lambda: "drawn", order))
     settings = SplitSearch(level=level, n_permutations=most)
