@@ -28,7 +28,7 @@ BITS, BIAS, DIGITS = 64, 1023, 52
 # Rows that are answered together, and those whose curves stay in the cache of a processor.
 ROWS, CACHED_ROWS = 1 << 16, 1 << 11
 # With so many places of a row, or fewer, each is looked up by itself.
-FEW_PLACES = 4
+MAX_PLACES = 4
 # Bytes of the leaves of all rows that are kept, and parts of the rows that go to threads.
 MAX_LEAF_BYTES, BLOCKS_IN_THREADS = 1 << 28, 4
 # Nodes times intervals that are looked at together.
@@ -223,7 +223,7 @@ class LeafTable:
         def of_block(rows: slice) -> None:
             columns = [column[rows].astype(np.intp) for column in intervals]
             for tree, values in enumerate(self._values):
-                leaf = self._leaf(tree, columns, {})
+                leaf = self._leaf(tree, columns)
                 totals[self._sums_of(tree), rows] += values.take(leaf, axis=1)
                 if leaves:
                     leaves[tree][rows] = leaf
@@ -241,17 +241,22 @@ class LeafTable:
         """
         n_places = max(map(len, moved.values())) if choice is None else choice.shape[1]
         out = np.repeat(rows.totals[..., None], n_places, axis=2)
-        some = [n for n, values in enumerate(self._used) if not moved.keys().isdisjoint(values)]
-        few = choice is not None and n_places <= FEW_PLACES
-        add: Callable[..., None] = self._add_changes if few else self._add
+        trees = [tree for tree, used in enumerate(self._used) if not moved.keys().isdisjoint(used)]
 
         def of_block(part: slice) -> None:
             columns = [column[part].astype(np.intp) for column in rows.intervals]
             places = None if choice is None else choice[part]
-            for tree in some:
-                sums = out[self._sums_of(tree), part]
-                leaf = rows.leaves[tree][part] if rows.leaves else self._leaf(tree, columns, {})
-                add(sums, tree, columns, leaf, moved, places)
+            level = np.zeros((len(out), part.stop - part.start))
+            for tree in trees:
+                sums = self._sums_of(tree)
+                leaf = rows.leaves[tree][part] if rows.leaves else self._leaf(tree, columns)
+                if places is not None and n_places <= MAX_PLACES:
+                    self._add_changes(out[sums, part], tree, columns, leaf, moved, places)
+                else:
+                    level[sums] -= self._values[tree].take(leaf, axis=1)
+                    self._add(out[sums, part], tree, columns, moved, places)
+            if level.any():
+                out[:, part] += level[..., None]
 
         _in_blocks(of_block, out.shape[1])
         return out
@@ -270,49 +275,45 @@ class LeafTable:
         choice: IntArray,
     ) -> None:
         """Add what a tree changes by at the choices of every row; most rows stay in their leaf."""
-        values, word, bit = self._values[tree], None, leaf.astype(np.uint64)
+        values, word, number = self._values[tree], None, leaf.astype(np.uint64)
         if values.shape[1] > BITS:
-            word, bit = np.divmod(leaf.astype(np.intp), BITS)
-        bit = FIRST << bit.astype(np.uint64, copy=False)
-        here = [number for number in self._used[tree] if number in moved]
+            word, number = np.divmod(leaf.astype(np.intp), BITS)
+        bit = FIRST << number.astype(np.uint64, copy=False)
+        moving = [number for number in self._used[tree] if number in moved]
         for place, version in enumerate(choice.T):
             stays = bit
-            for number in here:
+            for number in moving:
                 masks, interval = self._masks[number][self._words[tree]], moved[number][version]
                 if word is not None:
                     interval += word * masks.shape[1]
                 stays = stays & masks.ravel().take(interval)
-            gone = np.flatnonzero(stays == 0)
-            if len(gone):
-                columns = {number: intervals[number][gone] for number in self._used[tree]}
-                at = {number: moved[number][version[gone]] for number in here}
-                change = values.take(self._leaf(tree, columns, at), axis=1)
-                out[:, gone, place] += change - values.take(leaf[gone], axis=1)
+            left = np.flatnonzero(stays == 0)
+            if len(left):
+                columns = {number: intervals[number][left] for number in self._used[tree]}
+                columns |= {number: moved[number][version[left]] for number in moving}
+                change = values.take(self._leaf(tree, columns), axis=1)
+                out[:, left, place] += change - values.take(leaf[left], axis=1)
 
     def _add(
         self,
         out: FloatArray,
         tree: int,
         intervals: Sequence[IntArray],
-        leaf: NDArray[Any],
         moved: Mapping[int, IntArray],
         choice: IntArray | None,
     ) -> None:
-        """Add what a tree changes by at all versions, or at many choices."""
-        out -= self._values[tree].take(leaf, axis=1)[..., None]
+        """Add the leaves of a tree at all versions, or at many choices."""
         room = np.empty((min(CACHED_ROWS, out.shape[1]), out.shape[2]))
-        here = [number for number in self._used[tree] if number in moved]
+        moving = [number for number in self._used[tree] if number in moved]
         others = [number for number in self._used[tree] if number not in moved]
-        for first, masks in self._words_of(tree, [*here, *others]):
-            bits = zip(
-                masks, [moved[n] for n in here] + [intervals[n] for n in others], strict=True
-            )
-            pieces = [mask.take(column) for mask, column in bits]
+        for first, masks in self._words_of(tree, [*moving, *others]):
+            columns = [*(moved[n] for n in moving), *(intervals[n] for n in others)]
+            bits = [mask.take(column) for mask, column in zip(masks, columns, strict=True)]
             # Rows share few sets of leaves, and versions few pieces: found without a sort.
-            version, parts = pd.factorize(_common(pieces[: len(here)]))
+            version, parts = pd.factorize(_common(bits[: len(moving)]))
             row, patterns = None, ALL
             if others:
-                row, patterns = pd.factorize(_common(pieces[len(here) :]))
+                row, patterns = pd.factorize(_common(bits[len(moving) :]))
             number = _number(patterns[:, None] & parts)
             for sums, values in zip(out, self._values[tree], strict=True):
                 # The last is that of no leaf.
@@ -324,19 +325,14 @@ class LeafTable:
                 else:
                     sums += table.take(row[:, None] * table.shape[1] + version[choice])
 
-    def _leaf(
-        self,
-        tree: int,
-        intervals: Sequence[IntArray] | Mapping[int, IntArray],
-        moved: Mapping[int, IntArray],
-    ) -> IntArray:
-        """Number of the leaf of every row; of moved inputs, at their intervals there."""
-        columns = [(n, moved[n] if n in moved else intervals[n]) for n in self._used[tree]]
-        if not columns:
+    def _leaf(self, tree: int, intervals: Sequence[IntArray] | Mapping[int, IntArray]) -> IntArray:
+        """Number of the leaf of every row, by its intervals."""
+        used = self._used[tree]
+        if not used:
             return np.zeros(len(intervals[0]), dtype=np.intp)
         leaf = np.full(1, -1)
-        for first, masks in self._words_of(tree, [number for number, _ in columns]):
-            bits = [mask.take(column) for mask, (_, column) in zip(masks, columns, strict=True)]
+        for first, masks in self._words_of(tree, used):
+            bits = [mask.take(intervals[n]) for n, mask in zip(used, masks, strict=True)]
             number = _number(_common(bits))
             leaf = number if not first else np.where(number < 0, leaf, number + first)
         return leaf
