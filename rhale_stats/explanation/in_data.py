@@ -190,7 +190,7 @@ def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> Flo
     """P-values of no interaction, one for each of the features."""
     columns = fits.columns
     score = np.zeros((len(names), len(fits.observed)))
-    for fold, models in zip(fits.folds, fits.asked, strict=True):
+    for fold, models in zip(fits.folds, fits.models_at_rows, strict=True):
         for number, (rows_of_model, model) in enumerate(models):
             held_out = fold[rows_of_model] == number
             rows, at_rows = rows_of_model[held_out], model.take(held_out)

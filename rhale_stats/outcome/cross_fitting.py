@@ -71,7 +71,7 @@ class CrossFits:
         return len(self.models[0])
 
     @cached_property
-    def asked(self) -> list[list[tuple[IntArray, DifferenceQuotients]]]:
+    def models_at_rows(self) -> list[list[tuple[IntArray, DifferenceQuotients]]]:
         """The models by repeat and fold, at the rows of their own fold and of the fold before.
 
         Every feature asks at the same rows, so that what is read of the models is kept.

@@ -347,15 +347,15 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     edge = entries.bin - first[entries.row]
     n_edges = 2 + int(edge.max(initial=0))
     change, other = np.empty(len(entries.row)), np.empty(len(entries.row))
-    for number, (rows, model) in enumerate(fits.asked[repeat]):
+    for number, (rows, model) in enumerate(fits.models_at_rows[repeat]):
         edges = [np.minimum(first[rows] + k, entries.n_bins) for k in range(n_edges)]
         answers = model.evaluate(place.position, [place.values.take(some) for some in edges])[0]
         outputs = np.full((n_edges, len(fold)), np.nan)
         outputs[:, rows] = [answer[:, 0] for answer in answers]
         for held_out_fold, out in ((number, change), ((number - 1) % fits.n_folds, other)):
-            held = np.flatnonzero(fold[entries.row] == held_out_fold)
-            low, high = (outputs[edge[held] + k, entries.row[held]] for k in (0, 1))
-            out[held] = (high - low) / width[held]
+            of_fold = np.flatnonzero(fold[entries.row] == held_out_fold)
+            low, high = (outputs[edge[of_fold] + k, entries.row[of_fold]] for k in (0, 1))
+            out[of_fold] = (high - low) / width[of_fold]
     held_out, by_other = fits.held_out[repeat], fits.other[repeat]
     return FoldAnswers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
 
