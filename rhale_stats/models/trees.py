@@ -164,15 +164,52 @@ class LeafTable:
     @cached_property
     def _masks(self) -> list[NDArray[np.uint64]]:
         """Bits of the leaves that hold the values of an interval, (word, interval), by input."""
-        out = []
-        for number, cuts in enumerate(self._cuts):
-            part = self._begins[:-1] // max(CELLS // (len(cuts) + 2), 1)
-            ends = [*(np.flatnonzero(np.diff(part)) + 1), len(part)]
-            parts = zip([0, *ends[:-1]], ends, strict=True)
-            out.append(np.concatenate([self._masks_of(number, *some) for some in parts]))
-        return out
+        return [
+            self._of_levels(number) if number in self._levels else self._of_ranges(number)
+            for number in range(len(self._cuts))
+        ]
 
-    def _masks_of(self, number: int, begin: int, end: int) -> NDArray[np.uint64]:
+    def _of_ranges(self, number: int) -> NDArray[np.uint64]:
+        """Those of an input whose intervals are in order: every leaf holds a range of them."""
+        cuts, n_nodes = self._cuts[number], len(self._feature)
+        low, high = np.zeros(n_nodes, dtype=np.intp), np.full(n_nodes, len(cuts) + 1)
+        missing = np.ones(n_nodes, dtype=bool)
+        nodes = self._begins[:-1]
+        while len(nodes):
+            nodes = nodes[self._feature[nodes] >= 0]
+            left, right = self._left[nodes], self._right[nodes]
+            for values in (low, high, missing):
+                values[left] = values[right] = values[nodes]
+            splits = self._feature[nodes] == number
+            split, below, above = nodes[splits], left[splits], right[splits]
+            first = np.searchsorted(cuts, self._threshold[split]) + 1  # that goes right
+            high[below] = np.minimum(high[below], first)
+            low[above] = np.maximum(low[above], first)
+            missing[below] &= self._missing_left[split]
+            missing[above] &= ~self._missing_left[split]
+            nodes = np.concatenate([left, right])
+        masks = np.zeros((self._words[-1].stop, len(cuts) + 2), dtype=np.uint64)
+        leaves = np.flatnonzero(self._feature < 0)
+        word, bit = np.divmod(self._slot[leaves], BITS)
+        bit = FIRST << bit.astype(np.uint64)
+        # Every bit is added where its range begins and taken where it ends: none is carried.
+        some = low[leaves] < high[leaves]
+        np.add.at(masks, (word[some], low[leaves][some]), bit[some])
+        np.subtract.at(masks, (word[some], high[leaves][some]), bit[some])
+        masks = np.cumsum(masks, axis=1, dtype=np.uint64)
+        masks[:, -1] = 0
+        some = missing[leaves]
+        np.add.at(masks, (word[some], -1), bit[some])
+        return masks
+
+    def _of_levels(self, number: int) -> NDArray[np.uint64]:
+        """Those of an input of categories, by parts of the trees."""
+        part = self._begins[:-1] // max(CELLS // self._n_intervals(number), 1)
+        ends = [*(np.flatnonzero(np.diff(part)) + 1), len(part)]
+        parts = zip([0, *ends[:-1]], ends, strict=True)
+        return np.concatenate([self._of_levels_in(number, *some) for some in parts])
+
+    def _of_levels_in(self, number: int, begin: int, end: int) -> NDArray[np.uint64]:
         """Those of the trees from ``begin`` to ``end``."""
         first, last = self._begins[[begin, end]]
         nodes, n_intervals = self._begins[begin:end], self._n_intervals(number)
@@ -182,7 +219,7 @@ class LeafTable:
             left, right = self._left[nodes], self._right[nodes]
             inside[left - first] = inside[right - first] = inside[nodes - first]
             splits = self._feature[nodes] == number
-            goes_left = self._goes_left(number, nodes[splits])
+            goes_left = self._goes_left(nodes[splits], n_intervals - 1)
             inside[left[splits] - first] &= goes_left
             inside[right[splits] - first] &= ~goes_left
             nodes = np.concatenate([left, right])
@@ -194,18 +231,12 @@ class LeafTable:
         packed = np.packbits(bits, axis=0, bitorder="little").reshape(-1, BITS // 8, n_intervals)
         return np.ascontiguousarray(packed.transpose(0, 2, 1)).view("<u8")[..., 0]
 
-    def _goes_left(self, number: int, nodes: IntArray) -> NDArray[np.bool_]:
-        """Whether nodes send the values of every interval to the left, (node, interval)."""
-        cuts, threshold = self._cuts[number], self._threshold[nodes, None]
-        if number in self._levels:
-            left = np.empty((len(nodes), len(cuts) + 1), dtype=bool)
-            for row, node in enumerate(nodes.tolist()):
-                codes, listed_left = self._codes[node]
-                left[row] = np.isin(np.arange(len(cuts) + 1), codes) == listed_left
-        elif self._strict:
-            left = np.append(-np.inf, cuts) < threshold
-        else:
-            left = np.append(cuts, np.inf) <= threshold
+    def _goes_left(self, nodes: IntArray, n_levels: int) -> NDArray[np.bool_]:
+        """Whether nodes send categories, and missing values behind them, to the left."""
+        left = np.empty((len(nodes), n_levels), dtype=bool)
+        for row, node in enumerate(nodes.tolist()):
+            codes, listed_left = self._codes[node]
+            left[row] = np.isin(np.arange(n_levels), codes) == listed_left
         return np.column_stack([left, self._missing_left[nodes]])
 
     def rows(self, x: FloatArray) -> LeafRows:
