@@ -190,10 +190,7 @@ def rhale(
     _settings(bins, centering, weighting)
     if isinstance(bins, GivenBins) and not is_chunked(local):
         local = inside(local, {name: bins.limits(name) for name in feature_names(local)})
-    # Signs of skewness under precision weights, halves, and further outputs need the rows again.
-    counted = "weight" not in local or local.attrs.get("weight_kind") == "frequency"
-    read_once = counted and not honest and "output" not in local.dims
-    with cached(local, read_once=read_once) as same:
+    with cached(local, read_once=not honest) as same:
         effect = quiet_rhale(
             same,
             bins=bins,

@@ -44,15 +44,17 @@ def cached(local: xr.Dataset, *, read_once: bool = False) -> Iterator[xr.Dataset
 
     They are kept in memory if they are few, else in a temporary folder, which is removed at the
     end of the block, or by the workers of a cluster that do not all see that folder. Local effects
-    without a model behind them, such as those of a file, stay as they are; and so do many that the
-    block will read once.
+    without a model behind them, such as those of a file, stay as they are; and so do many that are
+    ``read_once``: of further outputs, and for the sign of skewness under precision weights, rows
+    are read again.
     """
     if not _wait(local):
         yield local
         return
     size = sum(local.variables[name].nbytes for name in KEPT)
     client = client_of()
-    if size > MAX_IN_MEMORY and read_once:
+    counted = "weight" not in local or local.attrs.get("weight_kind") == "frequency"
+    if size > MAX_IN_MEMORY and read_once and counted and "output" not in local.dims:
         yield local
         return
     if size <= MAX_IN_MEMORY:
