@@ -169,15 +169,20 @@ class LeafTable:
             for number in range(len(self._cuts))
         ]
 
+    def _descent(self, nodes: IntArray) -> Iterator[tuple[IntArray, IntArray, IntArray]]:
+        """Nodes that split, with those on their left and right: level by level from the roots."""
+        while len(nodes):
+            nodes = nodes[self._feature[nodes] >= 0]
+            left, right = self._left[nodes], self._right[nodes]
+            yield nodes, left, right
+            nodes = np.concatenate([left, right])
+
     def _of_ranges(self, number: int) -> NDArray[np.uint64]:
         """Those of an input whose intervals are in order: every leaf holds a range of them."""
         cuts, n_nodes = self._cuts[number], len(self._feature)
         low, high = np.zeros(n_nodes, dtype=np.intp), np.full(n_nodes, len(cuts) + 1)
         missing = np.ones(n_nodes, dtype=bool)
-        nodes = self._begins[:-1]
-        while len(nodes):
-            nodes = nodes[self._feature[nodes] >= 0]
-            left, right = self._left[nodes], self._right[nodes]
+        for nodes, left, right in self._descent(self._begins[:-1]):
             for values in (low, high, missing):
                 values[left] = values[right] = values[nodes]
             splits = self._feature[nodes] == number
@@ -187,7 +192,6 @@ class LeafTable:
             low[above] = np.maximum(low[above], first)
             missing[below] &= self._missing_left[split]
             missing[above] &= ~self._missing_left[split]
-            nodes = np.concatenate([left, right])
         masks = np.zeros((self._words[-1].stop, len(cuts) + 2), dtype=np.uint64)
         leaves = np.flatnonzero(self._feature < 0)
         word, bit = np.divmod(self._slot[leaves], BITS)
@@ -212,17 +216,14 @@ class LeafTable:
     def _of_levels_in(self, number: int, begin: int, end: int) -> NDArray[np.uint64]:
         """Those of the trees from ``begin`` to ``end``."""
         first, last = self._begins[[begin, end]]
-        nodes, n_intervals = self._begins[begin:end], self._n_intervals(number)
+        n_intervals = self._n_intervals(number)
         inside = np.ones((last - first, n_intervals), dtype=bool)
-        while len(nodes):
-            nodes = nodes[self._feature[nodes] >= 0]
-            left, right = self._left[nodes], self._right[nodes]
+        for nodes, left, right in self._descent(self._begins[begin:end]):
             inside[left - first] = inside[right - first] = inside[nodes - first]
             splits = self._feature[nodes] == number
             goes_left = self._goes_left(nodes[splits], n_intervals - 1)
             inside[left[splits] - first] &= goes_left
             inside[right[splits] - first] &= ~goes_left
-            nodes = np.concatenate([left, right])
         is_leaf = self._feature[first:last] < 0
         slot = self._slot[first:last][is_leaf]
         slot -= slot[0]

@@ -389,6 +389,14 @@ def test_pipelines_are_read_through_their_steps(name, form, rng, monkeypatch):
     assert read.outputs.n_read == 2 * n * len(rows.columns)
 
 
+def test_a_step_that_keeps_its_columns_elsewhere_is_asked(rng, monkeypatch):
+    X, y, _ = sample(rng)
+    model = make_pipeline(StandardScaler(), linear_model.Ridge()).fit(X, y)
+    assert asked_and_read(model, X)[1].reading is not None
+    monkeypatch.delattr("sklearn.base.OneToOneFeatureMixin.get_feature_names_out")
+    assert asked_and_read(model, X)[1].reading is None
+
+
 def test_boosters_take_columns_by_name(rng):
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
     X, y, _ = sample(rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -37,7 +38,9 @@ def read_model(model: Any, method: str) -> Trees | Coefficients | None:
     last = trees_of(last_step, method) or linear_of(last_step, method)
     if last is None or not steps:
         return last
-    parts = _parts(steps, getattr(steps[0], "n_features_in_", 0))
+    parts = None
+    with suppress(Exception):  # a version of the library that keeps its columns elsewhere
+        parts = _parts(steps, getattr(steps[0], "n_features_in_", 0))
     if parts is None:
         return None
     names = getattr(steps[0], "feature_names_in_", None)
