@@ -61,9 +61,10 @@ class Noise(NamedTuple):
         """Variance of level * mean + tilt * slope."""
         # Of rows at one place the slope is not known, and its part may be 0 times infinity.
         with np.errstate(invalid="ignore"):
-            return np.asarray(
-                level**2 * self.mean + 2 * level * tilt * self.covariance + tilt**2 * self.slope
-            )
+            of_mean = level**2 * self.mean
+            if not (self.covariance.any() or self.slope.any()):
+                return np.asarray(of_mean)
+            return np.asarray(of_mean + 2 * level * tilt * self.covariance + tilt**2 * self.slope)
 
 
 def known_stretch(weight: FloatArray) -> slice:

@@ -45,32 +45,33 @@ class Along(NamedTuple):
         running = np.cumsum(np.where(finite, parts, 0.0), axis=1)
         return cls(edges, *np.pad(running, ((0, 0), (1, 0))))
 
-    def added(self, end: float, fits: FloatArray, widest: float) -> float:
-        """Added variance of the integral on either side of an edge between two fits.
+    def added(self, ends: FloatArray, fits: FloatArray, widest: FloatArray) -> FloatArray:
+        """Added variances of the integral on either side of edges between two fits.
 
-        ``fits`` are the values of the two fits at the edge, and their slopes.
+        ``fits`` are the values of the two fits at every edge, and their slopes, (2, 2, edge).
         """
         (level, line), (step, bend) = fits.mean(axis=1), np.diff(fits, axis=1)[:, 0]
-        away = reach = widest
+        away, added = widest, np.zeros(len(ends))
         for _ in range(ROUNDS):
-            places = np.array([end - away, end, end + away])
+            places = ends + away * np.array([[-1.0], [0.0], [1.0]])
             noise, rows = [
-                float(np.diff(np.interp(places[::2], self.edges, running))[0]) / (2 * away)
+                np.diff(np.interp(places[::2], self.edges, running), axis=0)[0] / (2 * away)
                 for running in (self.noise, self.rows)
             ]
             # Averages on both sides less the mean of the fits, signed as the second fit less the
             # first one is there.
-            sides = np.diff(np.interp(places, self.edges, self.area)) / away - level
-            sides += np.array([0.5, -0.5]) * line * away
-            signs = np.where(step + np.array([-0.5, 0.5]) * bend * away >= 0, 1.0, -1.0)
-            apart = max(float(np.sum(np.array([-1.0, 1.0]) * signs * sides)), 0.0)
-            reach = widest
-            if apart > 0:
-                reach = min((2 * np.sqrt(noise) * away / apart) ** (2 / 3), widest)
-            between = apart / rows if rows > 0 else 0.0
+            sides = np.diff(np.interp(places, self.edges, self.area), axis=0) / away - level
+            sides += np.array([[0.5], [-0.5]]) * line * away
+            second_less_first = step + np.array([[-0.5], [0.5]]) * bend * away
+            before, after = np.where(second_less_first >= 0, sides, -sides)
+            apart = np.maximum(after - before, 0.0)
+            with np.errstate(divide="ignore"):
+                reach = (2 * np.sqrt(noise) * away / apart) ** (2 / 3)
+            reach = np.where(apart > 0, np.minimum(reach, widest), widest)
+            between = np.divide(apart, rows, out=np.zeros(len(ends)), where=rows > 0)
             added = OF_MAXIMUM * noise * reach + between**2
-            away = min(max(2 * reach, away / SHRINKS), widest)
-        return float(added)
+            away = np.minimum(np.maximum(2 * reach, away / SHRINKS), widest)
+        return added
 
 
 def added_variance(
@@ -82,13 +83,11 @@ def added_variance(
     edge of each bin, (2, bin).
     """
     first = np.flatnonzero(np.diff(bin_of, prepend=-1))
-    ends = np.append(along.edges[first], along.edges[-1])
-    added = np.zeros(len(first))
-    for k, (left, right) in enumerate(pairwise(np.diff(ends))):
-        fits = np.array([[at_edges[1, k], at_edges[0, k + 1]], slope[k : k + 2]])
-        of_end = along.added(ends[k + 1], fits, min(left, right))
-        added[k : k + 2] += of_end / np.array([left, right]) ** 2
-    return added
+    inner = along.edges[first[1:]]
+    width = np.diff(along.edges[first], append=along.edges[-1])
+    fits = np.array([[at_edges[1, :-1], at_edges[0, 1:]], [slope[:-1], slope[1:]]])
+    of_edges = along.added(inner, fits, np.minimum(width[:-1], width[1:]))
+    return (np.append(of_edges, 0.0) + np.append(0.0, of_edges)) / width**2
 
 
 # --- bins by penalised squares --------------------------------------------------------------------
@@ -285,9 +284,10 @@ class _PartitionSearch:
         self.no_spread = 64 * np.finfo(np.float64).eps * self.running[4, -1]
 
     def between(self, begin: IntArray, end: IntArray) -> Sums:
-        """Sums over cells ``begin`` to ``end``."""
+        """Sums over cells ``begin`` to ``end``, which may be arrays to broadcast."""
         if not self.weighted:
             return Sums(*(self.running.take(end, axis=1) - self.running.take(begin, axis=1)))
+        begin, end = np.broadcast_arrays(begin, end)
         # Weights may differ by many powers of ten: every bin is summed by itself.
         bounds = np.stack([begin, end], axis=-1)
         sums = np.add.reduceat(np.pad(self.cells, ((0, 0), (0, 1))), bounds.ravel(), axis=1)
@@ -414,9 +414,10 @@ class _PartitionSearch:
         shift = np.arange(1 - self.fine, self.fine)
         places = edges[:, None] + shift
         places[0], places[-1] = edges[0], edges[-1]
-        begin, end = np.broadcast_arrays(places[:-1, :, None], places[1:, None, :])
-        allowed = (begin < end) & (begin >= 0) & (end <= self.n_cells)
-        begin, end = np.where(allowed, begin, 0), np.where(allowed, end, 0)
+        is_place = (places >= 0) & (places <= self.n_cells)
+        places = np.where(is_place, places, 0)
+        begin, end = places[:-1, :, None], places[1:, None, :]
+        allowed = (begin < end) & is_place[:-1, :, None] & is_place[1:, None, :]
         costs, _ = self.costs(self.fits(self.between(begin, end)))
         costs[~allowed] = np.inf
         best = np.zeros(len(shift))

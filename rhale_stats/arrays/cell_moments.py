@@ -183,9 +183,12 @@ class CellMoments(NamedTuple):
         Shape (powers, cells).
         """
         products, (weight, _, x_mean, mean) = self._products(), self.table[1:5]
-        _add_distance(products, np.where(weight > 0, x_mean - x, 0.0))
-        _add_distance(products.swapaxes(0, 1), np.where(weight > 0, mean - g, 0.0))
         p, q = np.transpose(powers)
+        if p.any():
+            _add_distance(products, np.where(weight > 0, x_mean - x, 0.0))
+        else:
+            products = products[:1]
+        _add_distance(products.swapaxes(0, 1), np.where(weight > 0, mean - g, 0.0))
         return np.asarray(products[p, q])
 
     def _products(self) -> FloatArray:

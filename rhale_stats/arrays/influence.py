@@ -130,9 +130,9 @@ def parts(loadings: Loadings, noise: Noise) -> FloatArray:
     return np.where(reached, noise.variance_along(loadings.level, loadings.tilt), 0.0)
 
 
-def variance(loadings: Loadings, noise: Noise, places: OwnPlaces | None) -> FloatArray:
-    """Variance of the curve, (point,): the diagonal of the covariance, not below 0."""
-    total = np.sum(parts(loadings, noise), axis=1)
+def variance(loadings: Loadings, by_bin: FloatArray, places: OwnPlaces | None = None) -> FloatArray:
+    """Variance of the curve, (point,), from its `parts`; not below 0."""
+    total = np.sum(by_bin, axis=1)
     if places is not None:
         total = total + places.alone
         total = total - 2 * (loadings.level @ places.with_mean + loadings.tilt @ places.with_slope)

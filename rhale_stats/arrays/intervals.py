@@ -278,8 +278,12 @@ class Sources(NamedTuple):
 
     def satterthwaite(self, variance: FloatArray) -> FloatArray:
         """Degrees of freedom of the variance at every point (Satterthwaite 1946)."""
+        is_known = self.degrees > 0
+        over = np.divide(1.0, self.degrees, out=np.zeros(len(self.degrees)), where=is_known)
+        squares = self.parts**2 @ over
+        if not is_known.all():
+            squares[(self.parts[:, ~is_known] != 0).any(axis=1)] = np.inf
         with np.errstate(invalid="ignore", divide="ignore"):
-            squares = np.where(self.parts == 0, 0.0, self.parts**2 / self.degrees).sum(axis=1)
             return np.asarray(np.where(squares > 0, variance**2 / squares, np.inf))
 
     def ratios(self, variance: FloatArray, n_draws: int, rng: np.random.Generator) -> Draws:

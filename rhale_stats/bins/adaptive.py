@@ -136,12 +136,7 @@ class AdaptiveBins:
         return chosen
 
     def choose_spread(
-        self,
-        cells: spread_kernel.Residuals,
-        of_cells: IntArray,
-        fine: spread_kernel.Residuals,
-        *,
-        resolution: float,
+        self, fine: spread_kernel.Residuals, of_cells: IntArray, *, resolution: float
     ) -> IntArray:
         """First of the ``fine`` cells of the bins of the spread, math [66].
 
@@ -150,6 +145,7 @@ class AdaptiveBins:
         min_obs = max(self.min_obs, SPREAD_ROWS)
         # -inf where every edge of the effect is kept.
         penalty = max(self._penalties().split, 0.0)
+        cells = fine.merged(of_cells)
         starts = spread_kernel.spread_starts(
             cells, penalty=penalty, min_obs=min_obs, resolution=resolution
         )

@@ -297,9 +297,10 @@ def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
     if row.is_categorical:
         return _level_errors(row)
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
-    start = np.sqrt(influence.variance(zero_start, fit.noise, None))
+    start = np.sqrt(influence.variance(zero_start, influence.parts(zero_start, fit.noise)))
     # The edges of the bins are among those of the cells.
-    variance = fit.variance(fit.pieces.edges)
+    loadings = fit.loadings(fit.pieces.edges)
+    variance, of_effects = fit.variances(loadings)
     centred = np.sqrt(variance[np.searchsorted(fit.pieces.edges, fit.edges)])
     residuals = row.residuals
     spread_se, of_average = spread_and_average_errors(row, residuals)
@@ -312,7 +313,7 @@ def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
         **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if row.has_cells else {}),
         "curve_se_start": at_edges(start, fit),
         "average_effect_se": of_average,
-        **row_skewness(row, fit, skewed, variance),
+        **row_skewness(row, fit, skewed, loadings, (of_effects, variance)),
     }
 
 

@@ -9,6 +9,7 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.influence import Loadings
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.schema.curves import CurveCells, CurveErrors, interpolation
@@ -214,11 +215,16 @@ def noise_in_the_middle(row: FeatureResult) -> accumulate.Noise:
 
 
 def row_skewness(
-    row: FeatureResult, fit: CurveErrors, cells_skewness: Skewness | None, variance: FloatArray
+    row: FeatureResult,
+    fit: CurveErrors,
+    cells_skewness: Skewness | None,
+    loadings: Loadings,
+    of_curve: tuple[FloatArray, FloatArray],
 ) -> Estimates:
     """Skewness of errors by rows, by name, from that of cells.
 
-    ``variance`` is that of the curve at edges of cells.
+    ``loadings`` are those of the curve at edges of cells, ``of_curve`` its variances there: of the
+    errors of the effects, and of all.
     """
     cells = fit.cells
     if cells_skewness is None:
@@ -229,12 +235,11 @@ def row_skewness(
     between = float(np.nansum(share**2 * away / cells.n_effective))
     of_bins = _by_bin(cells.loading[0], cells.bin)
     on_stretch = cells_skewness.part(cells.stretch)
-    loadings = fit.loadings(fit.pieces.edges)
     return _named(
         row,
         fit,
         cells_skewness.of_sums(of_bins),
-        on_stretch.of_sums(loadings.level) * _part(fit.variance_of_effects(), variance),
+        on_stretch.of_sums(loadings.level) * _part(*of_curve),
         float(cells_skewness.of_sums(share) * _part(np.array(within), np.array(within + between))),
     )
 

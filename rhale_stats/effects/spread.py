@@ -77,12 +77,8 @@ def spread_edges(rule: BinRule, fitted: FittedBins, error: float) -> FloatArray:
     least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
     effect, left = _fitted_effect(fitted)
     length = np.diff(fitted.of_curve, append=len(fitted.fine.cells.weight))
-    starts = adaptive.choose_spread(
-        kernel.residuals(fitted.rows.cells, effect, left),
-        fitted.of_curve,
-        kernel.residuals(fitted.fine.cells, effect.repeated(length), np.repeat(left, length)),
-        resolution=least,
-    )
+    fine = kernel.residuals(fitted.fine.cells, effect.repeated(length), np.repeat(left, length))
+    starts = adaptive.choose_spread(fine, fitted.of_curve, resolution=least)
     return np.append(fitted.fine_edges[starts], fitted.fine_edges[-1])
 
 

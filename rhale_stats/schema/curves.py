@@ -178,11 +178,15 @@ class CurveErrors(NamedTuple):
         """Variance of the curve at points within the stretch."""
         if self.of_levels is not None:
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
-        return influence.variance(self.loadings(z), self.noise, self.places)
+        return self.variances(self.loadings(z))[0]
 
-    def variance_of_effects(self) -> FloatArray:
-        """Variance of the curve at edges of cells, without what the places of the rows add."""
-        return influence.variance(self.loadings(self.pieces.edges), self.noise, None)
+    def variances(self, loadings: influence.Loadings) -> tuple[FloatArray, FloatArray]:
+        """Variance of a curve with these loadings, and without what the places of the rows add."""
+        parts = influence.parts(loadings, self.noise)
+        return (
+            influence.variance(loadings, parts, self.places),
+            influence.variance(loadings, parts),
+        )
 
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""
@@ -193,7 +197,7 @@ class CurveErrors(NamedTuple):
 
     def sources(self, z: FloatArray) -> Sources:
         """Sources from which the variances of the curve at points are estimated."""
-        return self.cells.sources(self._parts(z))
+        return self.cells.sources(self._of_cells(influence.parts(self.loadings(z), self.noise)))
 
     def degrees_by_cell(self, z: FloatArray) -> FloatArray:
         """Degrees of freedom of a variance whose only source are the rows of each cell.
@@ -201,19 +205,23 @@ class CurveErrors(NamedTuple):
         What the places of the rows add to the variance does not count: two curves of the same rows
         have it in common.
         """
-        parts = self._parts(z)
+        parts = self._of_cells(influence.parts(self.loadings(z), self.noise))
         by_cells = Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
         return by_cells.satterthwaite(parts.sum(axis=1))
 
-    def _parts(self, z: FloatArray) -> FloatArray:
-        """What every cell adds to the variance of the curve at points, (point, cell)."""
-        parts = np.zeros((len(z), len(self.cells.bin)))
-        parts[:, self.cells.stretch] = influence.parts(self.loadings(z), self.noise)
-        return parts
+    def _of_cells(self, parts: FloatArray) -> FloatArray:
+        """Parts of the cells with a curve as those of all cells, (point, cell)."""
+        stretch, n_cells = self.cells.stretch, len(self.cells.bin)
+        return np.pad(parts, ((0, 0), (stretch.start, n_cells - stretch.stop)))
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
         """Satterthwaite's degrees of freedom of the variance of the curve."""
-        return self.sources(z).satterthwaite(self.variance(z))
+        if self.of_levels is not None:
+            return self.sources(z).satterthwaite(self.variance(z))
+        loadings = self.loadings(z)
+        parts = influence.parts(loadings, self.noise)
+        variance = influence.variance(loadings, parts, self.places)
+        return self.cells.sources(self._of_cells(parts)).satterthwaite(variance)
 
 
 def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:

@@ -92,7 +92,7 @@ def test_covariance_is_that_of_influences(centering, weight, linear):
     weighted = w[:, None] * psi
     assert_allclose(found, weighted.T @ weighted, atol=1e-12 * found.max())
     assert_allclose(found, found.T, atol=1e-15 * found.max())
-    variance = influence.variance(at, rows.noise(), places)
+    variance = influence.variance(at, influence.parts(at, rows.noise()), places)
     assert_allclose(variance, np.diagonal(found), atol=1e-14 * found.max())
 
 
@@ -122,7 +122,7 @@ def test_squares_of_row_sums_are_closed_forms(centering, weight, linear):
     moved = sums.of_curve(at, population=centering == "mean")
     expected = w[:, None] * influences(rows, Z, centering)
     assert_allclose(moved, expected, atol=1e-13 * np.abs(expected).max() * n)
-    variance = influence.variance(at, noise, places_of(rows, centering))
+    variance = influence.variance(at, influence.parts(at, noise), places_of(rows, centering))
     assert_allclose(np.sum(moved**2, axis=0), variance, rtol=1e-10, atol=1e-14)
     part = sums.of_curve(at, population=centering == "mean", rows=slice(7, 12))
     assert_allclose(part, moved[7:12], rtol=1e-14)
@@ -168,9 +168,11 @@ def test_a_bin_of_unknown_noise_spoils_what_it_reaches(centering, known):
     unknown = noise._replace(mean=np.where(np.arange(5) == 2, np.nan, noise.mean))
     at = influence.loadings(rows.pieces, rows.edges, centering)
     places = places_of(rows, centering)
-    variance = influence.variance(at, unknown, places)
+    variance = influence.variance(at, influence.parts(at, unknown), places)
     assert_array_equal(np.isfinite(variance), np.arange(6) < known)
-    assert_array_equal(variance[:known], influence.variance(at, noise, places)[:known])
+    assert_array_equal(
+        variance[:known], influence.variance(at, influence.parts(at, noise), places)[:known]
+    )
     covariance = influence.covariance(at, unknown, places)
     assert_array_equal(np.isfinite(covariance), np.isfinite(variance[:, None] + variance))
     assert_allclose(np.diagonal(covariance), variance, rtol=1e-14)
@@ -178,7 +180,7 @@ def test_a_bin_of_unknown_noise_spoils_what_it_reaches(centering, known):
 
 def at_edges_se(rows, noise, centering):
     at = influence.loadings(rows.pieces, rows.edges, centering)
-    return np.sqrt(influence.variance(at, noise, places_of(rows, centering)))
+    return np.sqrt(influence.variance(at, influence.parts(at, noise), places_of(rows, centering)))
 
 
 def curves_without_a_row(rows, left_out, weight):
@@ -240,7 +242,9 @@ def test_error_of_a_known_curve_is_that_of_its_mean(bend):
     line[:, 2:] = 0
     places = influence.own_places(2 * z + bend * z**2 / 2, pieces, nothing, line, rows.n)
     at = influence.loadings(pieces, z, "mean")
-    variance = influence.variance(at, acc.Noise(nothing, nothing, nothing), places)
+    variance = influence.variance(
+        at, influence.parts(at, acc.Noise(nothing, nothing, nothing)), places
+    )
     known = 2 * rows.x + bend * rows.x**2 / 2
     assert_allclose(np.sqrt(variance), known.std() / np.sqrt(len(known)), rtol=1e-12)
 
@@ -249,7 +253,7 @@ def test_rounding_leaves_no_variance_below_zero():
     at = influence.Loadings(np.ones((1, 1)), np.zeros((1, 1)))
     noise = acc.Noise(frozen(1), frozen(0), frozen(0))
     places = influence.OwnPlaces(1.0, frozen(1 + 1e-15), frozen(0))
-    assert_array_equal(influence.variance(at, noise, places), 0)
+    assert_array_equal(influence.variance(at, influence.parts(at, noise), places), 0)
 
 
 @pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])

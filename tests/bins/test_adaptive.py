@@ -657,8 +657,12 @@ def test_what_the_search_of_the_spread_gets(monkeypatch):
     monkeypatch.setattr(f"{kernel}.spread_starts", lambda _, **asked: asked)
     monkeypatch.setattr(f"{kernel}.refined", lambda starts, *_, **asked: (starts, asked))
 
+    class Cells:
+        def merged(self, starts):
+            return self
+
     def asked(**options):
-        return rs.AdaptiveBins(**options).choose_spread(None, None, None, resolution=0.5)
+        return rs.AdaptiveBins(**options).choose_spread(Cells(), None, resolution=0.5)
 
     found, again = asked(penalty=3.0, min_obs=12)
     assert found == {"penalty": 5, "min_obs": 30, "resolution": 0.5}
