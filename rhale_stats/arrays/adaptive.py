@@ -87,7 +87,7 @@ def added_variance(
     width = np.diff(along.edges[first], append=along.edges[-1])
     fits = np.array([[at_edges[1, :-1], at_edges[0, 1:]], [slope[:-1], slope[1:]]])
     of_edges = along.added(inner, fits, np.minimum(width[:-1], width[1:]))
-    return (np.append(of_edges, 0.0) + np.append(0.0, of_edges)) / width**2
+    return np.asarray((np.append(of_edges, 0.0) + np.append(0.0, of_edges)) / width**2)
 
 
 # --- bins by penalised squares --------------------------------------------------------------------

@@ -54,7 +54,7 @@ from rhale_stats.drawing.legend import (
     say_empty,
     say_limited,
 )
-from rhale_stats.drawing.profile import plot_profile, plot_profiles
+from rhale_stats.drawing.profile import keep_to_rows_of, plot_profile, plot_profiles
 from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
@@ -315,7 +315,8 @@ def plot_effect(
     violins : bool, default False
         Whether ``local`` is drawn as a violin in every bin.
     percentiles : pair of float, default (1, 99)
-        Between which percentiles of the rows the axis reaches; (0, 100) for all of it.
+        Between which percentiles of the rows the axis reaches; (0, 100) for all of it. A profile
+        has its whole grid if they are left out.
     reference : number or level, optional
         A value of the feature. The curve is drawn as the difference from its value there, with
         intervals of that difference; the spread is not drawn as a band.
@@ -416,10 +417,14 @@ def plot_effect(
         )
     if ENSEMBLE.holds(effect):
         refuse_reference(reference)
+        _refuse_percentiles(percentiles)
         return plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
         only = None if ax is None else given_axes("ax", ax, 1, "one for a profile")[0]
-        return as_array([plot_profile(effect, feature, only, reference=reference)])
+        drawn = as_array([plot_profile(effect, feature, only, reference=reference)])
+        if percentiles != INNER:
+            keep_to_rows_of(drawn, effect, [feature], percentiles)
+        return drawn
     effect = check_effect(effect)
     # The others are not drawn.
     effect = with_own_intervals(effect.isel(feature=[feature_position(effect, feature)]))
@@ -524,7 +529,8 @@ def plot_effects(
         Whether to draw the heterogeneity as a band around the curves, as in the paper;
         `plots.effect` and `plots.summary` have it beside them.
     percentiles : pair of float, default (1, 99)
-        Between which percentiles of the rows axes reach; (0, 100) for all of them.
+        Between which percentiles of the rows axes reach; (0, 100) for all of them. Profiles have
+        their whole grid if they are left out.
     reference : mapping, optional
         Values by the names of features. Their curves are drawn as differences from the value
         there, with intervals of these differences; the titles say so.
@@ -569,6 +575,7 @@ def plot_effects(
     reference = dict(reference or {})
     if ENSEMBLE.holds(effect):
         refuse_reference(reference or None)
+        _refuse_percentiles(percentiles)
         return plot_ensembles(effect, features, n_columns, max_features, ax)
     profile = PROFILE.holds(effect)
     effect = check_profile(effect) if profile else check_effect(effect)
@@ -585,6 +592,8 @@ def plot_effects(
         position_of(name, names, "reference")
     if profile:
         drawn = plot_profiles(effect, positions, n_columns, ax, reference)
+        if percentiles != INNER:
+            keep_to_rows_of(drawn, effect, positions, percentiles)
         if limited:
             say_limited(drawn, effect.sizes["feature"])
         return drawn
@@ -610,6 +619,15 @@ def plot_effects(
             say_limited(panels, effect.sizes["feature"])
         draw_legend(panels)
     return as_array(panels)
+
+
+def _refuse_percentiles(percentiles: tuple[float, float]) -> None:
+    """Raise ``ValueError`` where percentiles are asked of effects of several models."""
+    if percentiles != INNER:
+        raise ValueError(
+            f"percentiles must be left out for effects of several models, whose rows differ; got "
+            f"{percentiles!r}."
+        )
 
 
 def _relative(effect: xr.Dataset, number: int, value: Any) -> FeatureResult:

@@ -16,8 +16,9 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.drawing.canvas import as_array, feature_label, new_panels, several_panels
 from rhale_stats.drawing.curve import quantiles_of
 from rhale_stats.drawing.legend import grid_of_panels
+from rhale_stats.drawing.profile import grid_quantiles
 from rhale_stats.margins.tables import is_compared
-from rhale_stats.profiles.data import is_nominal, one_profile
+from rhale_stats.profiles.data import one_profile
 from rhale_stats.schema import kinds
 from rhale_stats.schema.calls import public
 from rhale_stats.schema.checks import check_local
@@ -315,8 +316,4 @@ def _ends(result: xr.Dataset, feature: str | int, shares: Any) -> Any:
     """Percentiles of the rows of one feature; None where they are not known."""
     if not kinds.PROFILE.holds(result):
         return quantiles_of(one_feature(result, feature), shares)
-    row = one_profile(result, feature)
-    if is_nominal(row) or not row.sizes["grid"]:
-        return None
-    share = row["weight_share"].values
-    return np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values)
+    return grid_quantiles(one_profile(result, feature), shares)

@@ -281,6 +281,27 @@ def plot_profiles(
     return _panels(shown, n_columns, ax, "one a feature")
 
 
+def grid_quantiles(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
+    """Quantiles of the rows of one feature; None of levels, and of a constant feature."""
+    if is_nominal(row) or not row.sizes["grid"]:
+        return None
+    share = row["weight_share"].values
+    return np.asarray(np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values))
+
+
+def keep_to_rows_of(
+    panels: NDArray[np.object_],
+    profile: xr.Dataset,
+    features: Sequence[str | int],
+    percentiles: tuple[float, float],
+) -> None:
+    """Let the panels of a profile reach between these percentiles of the rows."""
+    for panel, feature in zip(panels, features, strict=True):
+        ends = grid_quantiles(one_profile(profile, feature), np.array(percentiles) / 100)
+        if ends is not None and ends[0] < ends[1]:
+            panel.set_xlim(*ends)
+
+
 def plot_profile_outputs(
     profile: xr.Dataset,
     feature: str | int,

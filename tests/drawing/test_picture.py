@@ -125,6 +125,17 @@ def test_axes_reach_between_percentiles(results, name, percentiles):
         np.testing.assert_allclose(panel.get_xlim(), [low, high])
     lines = rs.plot([results[name]], "c", percentiles=percentiles)
     np.testing.assert_allclose(lines[0, 0].get_xlim(), [low, high])
+    names = list("abc")
+    several = rs.plots.effects(results[name], names, percentiles=percentiles)
+    for panel in (rs.plots.effect(results[name], "c", percentiles=percentiles)[0], several[2]):
+        np.testing.assert_allclose(panel.get_xlim(), [low, high])
+
+
+def test_percentiles_of_several_models_are_refused(results):
+    models = rs.over_models(lambda slope, X: slope * X["c"], results["X"], draws=[1.0, 2.0])
+    for draw in (rs.plots.effects, rs.plots.effect):
+        with pytest.raises(ValueError, match="percentiles must be left out"):
+            draw(models, "c", percentiles=(5, 95))
 
 
 def test_curves_are_coloured_by_another_feature(results):
