@@ -72,7 +72,7 @@ WORKS = {
     "rs.averages(fitted, X)": "averages",
     'rs.averages(fitted, X, "a")': "averages",
     "rs.explain(model, X, y, progress=False)": "an explanation",
-    "rs.explain(classifier, X, classes, progress=False)": "an explanation",
+    'rs.explain(classifier, X, classes, features="a", progress=False)': "an explanation",
     "rs.folds(model, X)": None,
     # Options of the steps before and after, in the one call.
     "rs.rhale(model, X, weights=weights)": "effects in bins",
