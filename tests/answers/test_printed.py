@@ -19,7 +19,7 @@ LONG = "a very long name of a feature, of which there are many that begin alike,
 
 @cache
 def explained(n_features, scale=1.0, names=None):
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(200, n_features)))
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, n_features)))
     X.columns = [names.format(k) if names else f"x{k}" for k in range(n_features)]
 
     def model(X):
@@ -103,7 +103,7 @@ def test_of_an_answer_that_is_not_sure_it_says_so():
 def test_intervals_stay_where_numbers_differ_in_size():
     """Thirteen features of sizes from 1 to 0.01: the smallest with decimals that tell a tenth."""
     rng = np.random.default_rng(0)
-    X = pd.DataFrame(rng.normal(size=(150, 13)), columns=[f"column_{k:02d}" for k in range(13)])
+    X = pd.DataFrame(rng.normal(size=(80, 13)), columns=[f"column_{k:02d}" for k in range(13)])
     size = np.geomspace(1, 0.01, 13)
 
     def model(X):

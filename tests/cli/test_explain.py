@@ -66,7 +66,7 @@ def test_missing_values_are_dropped_or_kept(tmp_path, capsys):
     model = HistGradientBoostingRegressor(max_iter=5).fit(data[[*NUMBERS, "male"]], Y)
     joblib.dump(model, tmp_path / "model.joblib")
     words = ["explain", str(tmp_path / "data.csv"), "--model", str(tmp_path / "model.joblib")]
-    words += ["--trust", "--no-progress"]
+    words += ["--trust", "--no-progress", "--features", "age"]
     assert main(words) == 0
     assert "10 of 400 rows have missing values and are dropped.\n" in capsys.readouterr().out
     assert main([*words, "--keep-missing", "--json"]) == 0
@@ -93,12 +93,15 @@ def test_outcomes_of_classes_are_written_as_the_model_writes_them(tmp_path, caps
     data["y"] = data["y"].astype(int) if classes == "truth" else data["y"]
     data.to_csv(tmp_path / "data.csv", index=False)
     words = ["explain", str(tmp_path / "data.csv"), "--model", str(tmp_path / "model.joblib")]
-    assert main([*words, "--trust", "--outcome", "y", "--json"]) == 0
+    words += ["--trust", "--outcome", "y", "--features", "age"]
+    assert main([*words, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    found = rs.explain(model, FRAME[NUMBERS] / [50, 1], labels, rng=0, progress=False)
+    found = rs.explain(
+        model, FRAME[NUMBERS] / [50, 1], labels, features="age", rng=0, progress=False
+    )
     assert answer["auc"] == pytest.approx(found.attrs["auc"])
     data.assign(y="maybe").to_csv(tmp_path / "data.csv", index=False)
-    assert main([*words, "--trust", "--outcome", "y"]) == 2
+    assert main(words) == 2
     assert re.search(
         r"--outcome must be .* classes, .*; y holds maybe\.\n", capsys.readouterr().err
     )

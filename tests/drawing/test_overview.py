@@ -46,7 +46,7 @@ def test_changes_in_the_data_have_the_intervals(rng):
 
 
 def test_many_features_are_named_below():
-    X = np.random.default_rng(0).normal(size=(200, 30))
+    X = np.random.default_rng(0).normal(size=(80, 30))
     found = rs.explain(lambda X: X @ np.linspace(1, 1.2, 30), X, rng=0, progress=False)
     panel = rs.plots.summary(found)
     assert len(panel.get_yticklabels()) == 20

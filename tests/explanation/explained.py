@@ -56,5 +56,5 @@ def _of_mixed():
 @pytest.fixture(scope="session")
 def explained_many():
     """An explanation of 40 features, of which a report has 30 and a notebook 14."""
-    X = np.random.default_rng(0).normal(size=(200, 40))
+    X = np.random.default_rng(0).normal(size=(100, 40))
     return rs.explain(lambda X: X @ np.arange(40.0), X, progress=False, budget=None)

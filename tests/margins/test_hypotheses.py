@@ -300,8 +300,13 @@ def of_three_classes(n=240, seed=4):
     return fit, data, lambda X: np.asarray(fit.predict(X)) @ [-1, 0, 1]
 
 
-@pytest.mark.parametrize("uncertainty", ["rows", "parameters", "both"])
-@pytest.mark.parametrize("groups", [None, "groups", "design"])
+@pytest.mark.parametrize(
+    ("uncertainty", "groups"),
+    [
+        *(("rows", None), ("rows", "groups"), ("rows", "design")),
+        *(("parameters", "groups"), ("both", "design")),
+    ],
+)
 def test_averages_of_two_outputs_covary(uncertainty, groups):
     """A difference of two outputs is an output of its own."""
     fit, data, _ = of_three_classes()

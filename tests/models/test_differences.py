@@ -50,11 +50,15 @@ CALLS = {
     "ice": lambda model, X, **more: rs.ice(model, X, n_grid=5, **more),
     "m_plot": rs.m_plot,
     "ale2": lambda model, X, **more: rs.ale2(model, X, ("a", "c"), **more),
-    "h_pdp": lambda model, X, **more: rs.h_statistic(model, X, **more),
+    "h_pdp": lambda model, X, **more: rs.h_statistic(model, X, n_rows=25, rng=0, **more),
     "h_ale": lambda model, X, **more: rs.h_statistic(model, X, kind="ale", **more),
-    "regional_ale": lambda model, X, **more: rs.regional_ale(model, X, "a", rng=0, **more),
-    "regional_pdp": lambda model, X, **more: rs.regional_pdp(model, X, "a", rng=0, **more),
-    "shap": lambda model, X, **more: rs.shap_dependence(model, X, background=5, rng=0, **more),
+    "regional_ale": lambda model, X, **more: rs.regional_ale(
+        model, X, "a", max_depth=1, rng=0, **more
+    ),
+    "regional_pdp": lambda model, X, **more: rs.regional_pdp(
+        model, X, "a", n_grid=9, max_depth=1, rng=0, **more
+    ),
+    "shap": lambda model, X, **more: rs.shap_dependence(model, X, background=2, rng=0, **more),
 }
 
 

@@ -309,7 +309,7 @@ def test_variances_of_partitions_differ_by_their_bin_errors_alone(example):
     low, high = local["x"].min().item(), local["x"].max().item()
     rng = np.random.default_rng(4)
     errors, variances = [], []
-    for n_bins in rng.integers(1, 6, 12):
+    for n_bins in rng.integers(1, 6, 5):
         inner = np.sort(rng.uniform(low, high, n_bins - 1))
         edges = [low, *inner, high]
         truth = example.truth(rs.rhale(local, bins=rs.GivenBins(edges)))
