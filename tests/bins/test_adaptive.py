@@ -319,13 +319,19 @@ def test_a_line_without_noise_is_known_exactly(rng):
 
 # --- standard errors, scores and checks by simulation -------------------------------------------
 
-N_SAMPLES = 1000
+N_SAMPLES = 500
 
 
 def assert_covers(estimate, se, truth):
-    """Nominal 95 %: an exact binomial test at level 0.001; the Monte-Carlo error is 0.7 %."""
-    hits = int((np.abs(estimate - truth) <= 1.96 * se).sum())
+    """Nominal 95 %: an exact binomial test at level 0.001; the Monte-Carlo error is 1 %.
+
+    That of the mean square of errors over their standard errors is 6 %: standard errors that are a
+    tenth too small make it 1.23.
+    """
+    z = (estimate - truth) / se
+    hits = int((np.abs(z) <= 1.96).sum())
     assert stats.binomtest(hits, N_SAMPLES, 0.95).pvalue > 0.001, hits / N_SAMPLES
+    assert_allclose((z**2).mean(), 1, atol=3.3 * np.sqrt(2 / N_SAMPLES))
 
 
 def spread(x):
@@ -581,14 +587,15 @@ def share_of_false_splits(kind, n, n_runs, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "n"), [("normal", 60), ("two-point", 60), ("t3", 60), ("normal", 1000), ("t3", 1000)]
-)
+@pytest.mark.parametrize(("kind", "n"), [("normal", 60), ("two-point", 60), ("t3", 1000)])
 def test_noise_is_one_bin(kind, n):
-    """Fewer than 5 % of runs split noise (10 % for t3): refuted if a test at level 0.001 does."""
-    found = share_of_false_splits(kind, n, 300)
+    """Fewer than 5 % of runs split noise (10 % for t3): refuted if a test at level 0.001 does.
+
+    That is 3 Monte-Carlo errors, of 1.5 % at 5 %; without a penalty half of the runs are split.
+    """
+    found = share_of_false_splits(kind, n, 200)
     limit = 0.1 if kind == "t3" else 0.05
-    assert stats.binomtest(found, 300, limit, alternative="greater").pvalue > 0.001
+    assert stats.binomtest(found, 200, limit, alternative="greater").pvalue > 0.001
 
 
 @pytest.mark.slow
