@@ -347,7 +347,7 @@ def simulated(n, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+@pytest.mark.parametrize("centering", ["mean", "start"])
 def test_coverage(centering):
     x, g = simulated(600, 3)
     effect = rs.std_error(rs.rhale(local_of(x, g), bins=Lines(EDGES, PATTERN), centering=centering))
@@ -362,19 +362,18 @@ def test_coverage(centering):
         # By parts: mu counts as often as there are rows on its right.
         "mean": integrate.quad(lambda z: bent(z) * (1 - z**2), 0, 1, points=EDGES[1:3])[0],
         "start": 0.0,
-        "integral": integrate.quad(lambda z: bent(z) * (1 - z), 0, 1, points=EDGES[1:3])[0],
     }[centering]
     for edge in range(centering == "start", 4):
         assert_covers(effect["curve"][:, edge], effect["curve_se"][:, edge], curve[edge] - level)
 
 
 @pytest.mark.slow
-# Of a thousand features of 60 rows one may have a gap.
+# Of hundreds of features of 30 rows some have a gap.
 @pytest.mark.filterwarnings("ignore:Gaps without rows")
 def test_heterogeneity_and_its_within_are_unbiased():
     """Two degrees of freedom are gone; neighbours see the residuals only."""
     rng = np.random.default_rng(8)
-    x = rng.uniform(size=(60, N_SAMPLES))
+    x = rng.uniform(size=(30, N_SAMPLES))
     g = 6 * x + rng.normal(size=x.shape)
     local = local_of(x, g)
     check = rs.check_unbiased(
@@ -384,7 +383,7 @@ def test_heterogeneity_and_its_within_are_unbiased():
         squares = check[name].values[:, 0] ** 2
         error = squares.std(ddof=1) / np.sqrt(N_SAMPLES)
         assert abs(squares.mean() - 1) < 3 * error, name
-        assert error < 0.01
+        assert error < 0.02  # the two degrees of freedom are 7 %
     assert (check["density_bias"] == 0).all()
     assert (check["density_bias_se"] == 0).all()
     # The null holds for the residuals: the size of the test, and of the one by ranks.
