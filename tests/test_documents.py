@@ -20,6 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -120,13 +121,6 @@ def test_every_picture_is_in_the_gallery():
 def test_pictures_of_the_gallery_are_neither_empty_nor_covered():
     found = gallery.draw()
     assert len(found) >= 18
-    assert not {name: what for name, what in found.items() if what}
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_pictures_of_the_guide_are_neither_empty_nor_covered():
-    found = gallery.draw(page=gallery.GUIDE)
     assert not {name: what for name, what in found.items() if what}
 
 
@@ -373,7 +367,10 @@ NEEDS = {
     ],
 )
 def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
-    """Where a document needs data that are not there its code runs on others, unseen."""
+    """Where a document needs data that are not there its code runs on others, unseen.
+
+    Pictures of the guide, which it shows below their code, are neither empty nor covered.
+    """
     monkeypatch.chdir(tmp_path)
     # On a slow machine budgets would leave something out.
     stopped = SimpleNamespace(perf_counter=lambda: 0.0)
@@ -386,13 +383,19 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
         stand_in(tmp_path / file)
         monkeypatch.setenv(variable, str(tmp_path / file))
     text = path.read_text(encoding="utf-8")
+    pictures = dict(gallery.blocks(path)) if path == gallery.GUIDE else {}
     for language, content in blocks(text):
         if language is None:
             if as_shown:
                 assert not printed_by(content, names), "checks print nothing"
         elif language == "python":
             as_shown &= not (is_missing and begin in content)
+            if pictures:
+                plt.close("all")
             printed = printed_by(content, names)
+            if pictures.get(content):
+                (number,) = plt.get_fignums()
+                assert not gallery.problems(plt.figure(number)), pictures[content]
         elif language == "text" and printed:
             # The beginning of what was printed, but for the white space.
             if as_shown:

@@ -319,13 +319,19 @@ def test_a_line_without_noise_is_known_exactly(rng):
 
 # --- standard errors, scores and checks by simulation -------------------------------------------
 
-N_SAMPLES = 1000
+N_SAMPLES = 500
 
 
 def assert_covers(estimate, se, truth):
-    """Nominal 95 %: an exact binomial test at level 0.001; the Monte-Carlo error is 0.7 %."""
-    hits = int((np.abs(estimate - truth) <= 1.96 * se).sum())
+    """Nominal 95 %: an exact binomial test at level 0.001; the Monte-Carlo error is 1 %.
+
+    That of the mean square of errors over their standard errors is 6 %: standard errors that are a
+    tenth too small make it 1.23.
+    """
+    z = (estimate - truth) / se
+    hits = int((np.abs(z) <= 1.96).sum())
     assert stats.binomtest(hits, N_SAMPLES, 0.95).pvalue > 0.001, hits / N_SAMPLES
+    assert_allclose((z**2).mean(), 1, atol=3.3 * np.sqrt(2 / N_SAMPLES))
 
 
 def spread(x):
@@ -341,7 +347,7 @@ def simulated(n, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("centering", ["mean", "start", "integral"])
+@pytest.mark.parametrize("centering", ["mean", "start"])
 def test_coverage(centering):
     x, g = simulated(600, 3)
     effect = rs.std_error(rs.rhale(local_of(x, g), bins=Lines(EDGES, PATTERN), centering=centering))
@@ -356,7 +362,6 @@ def test_coverage(centering):
         # By parts: mu counts as often as there are rows on its right.
         "mean": integrate.quad(lambda z: bent(z) * (1 - z**2), 0, 1, points=EDGES[1:3])[0],
         "start": 0.0,
-        "integral": integrate.quad(lambda z: bent(z) * (1 - z), 0, 1, points=EDGES[1:3])[0],
     }[centering]
     for edge in range(centering == "start", 4):
         assert_covers(effect["curve"][:, edge], effect["curve_se"][:, edge], curve[edge] - level)
@@ -367,8 +372,8 @@ def test_coverage(centering):
 @pytest.mark.filterwarnings("ignore:Gaps without rows")
 def test_heterogeneity_and_its_within_are_unbiased():
     """Two degrees of freedom are gone; neighbours see the residuals only."""
-    rng = np.random.default_rng(8)
-    x = rng.uniform(size=(60, N_SAMPLES))
+    rng, n_samples = np.random.default_rng(8), 1000
+    x = rng.uniform(size=(60, n_samples))
     g = 6 * x + rng.normal(size=x.shape)
     local = local_of(x, g)
     check = rs.check_unbiased(
@@ -376,7 +381,7 @@ def test_heterogeneity_and_its_within_are_unbiased():
     )
     for name in ("heterogeneity", "heterogeneity_within"):
         squares = check[name].values[:, 0] ** 2
-        error = squares.std(ddof=1) / np.sqrt(N_SAMPLES)
+        error = squares.std(ddof=1) / np.sqrt(n_samples)
         assert abs(squares.mean() - 1) < 3 * error, name
         assert error < 0.01
     assert (check["density_bias"] == 0).all()
@@ -384,7 +389,7 @@ def test_heterogeneity_and_its_within_are_unbiased():
     # The null holds for the residuals: the size of the test, and of the one by ranks.
     for name in ("bin_error_pvalue", "rank_pvalue"):
         rejected = int((check[name] < 0.05).sum())
-        assert stats.binomtest(rejected, N_SAMPLES, 0.05).pvalue > 0.001, rejected / N_SAMPLES
+        assert stats.binomtest(rejected, n_samples, 0.05).pvalue > 0.001, rejected / n_samples
 
 
 def test_what_a_line_leaves_is_bin_error(rng):
@@ -581,14 +586,15 @@ def share_of_false_splits(kind, n, n_runs, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "n"), [("normal", 60), ("two-point", 60), ("t3", 60), ("normal", 1000), ("t3", 1000)]
-)
+@pytest.mark.parametrize(("kind", "n"), [("normal", 60), ("two-point", 60), ("t3", 1000)])
 def test_noise_is_one_bin(kind, n):
-    """Fewer than 5 % of runs split noise (10 % for t3): refuted if a test at level 0.001 does."""
-    found = share_of_false_splits(kind, n, 300)
+    """Fewer than 5 % of runs split noise (10 % for t3): refuted if a test at level 0.001 does.
+
+    That is 3 Monte-Carlo errors, of 1.5 % at 5 %; without a penalty half of the runs are split.
+    """
+    found = share_of_false_splits(kind, n, 200)
     limit = 0.1 if kind == "t3" else 0.05
-    assert stats.binomtest(found, 300, limit, alternative="greater").pvalue > 0.001
+    assert stats.binomtest(found, 200, limit, alternative="greater").pvalue > 0.001
 
 
 @pytest.mark.slow

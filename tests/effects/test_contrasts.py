@@ -14,6 +14,7 @@ from rhale_stats.effects.comparison import _joint, relative_to
 from rhale_stats.effects.fit import features_of
 from rhale_stats.profiles.inference import one_relative
 from rhale_stats.schema.feature_result import one_feature
+from tests.helpers import local_of
 
 RNG = np.random.default_rng(2)
 N = 600
@@ -69,14 +70,14 @@ def test_centring_does_not_matter():
 @pytest.mark.slow
 def test_pairs_of_halves_vary_as_the_errors_say():
     """The difference between two values, over 200 samples of 300 rows."""
-    rng, values, se = np.random.default_rng(5), [], []
-    for _ in range(200):
-        frame = pd.DataFrame(rng.uniform(-1, 1, (300, 2)), columns=["a", "b"])
-        local = rs.local_effects(lambda X: (X["a"] * (1 + 2 * X["b"])).to_numpy(), frame)
-        effect = rs.confint(
-            rs.rhale(local, bins=rs.GivenBins([-1, -0.5, 0, 0.5, 1]), weighting="rows")
-        )
-        found = relative_to(one(effect), -0.5)
+    # Of f = a (1 + 2 b), a feature a sample.
+    a, b = np.random.default_rng(5).uniform(-1, 1, (2, 300, 200))
+    effect = rs.confint(
+        rs.rhale(local_of(a, 1 + 2 * b), bins=rs.GivenBins([-1, -0.5, 0, 0.5, 1]), weighting="rows")
+    )
+    values, se = [], []
+    for sample in effect["feature"].values:
+        found = relative_to(one(effect, sample), -0.5)
         values.append(float(found["curve"][0, 3]))
         se.append(float(np.ptp(found["curve_ci"].values[0, 3])) / 2 / 1.96)
     # Relative error of a standard deviation of 200: 5 %; bins have 75 rows, whose t is wider.

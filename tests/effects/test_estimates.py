@@ -55,7 +55,7 @@ def monte_carlo(values):
 def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     """math [47]: E sigma-hat^2 = sigma^2 + bin_error = .4 + 1/(3 K^2) (Theorem 1)."""
     rng = np.random.default_rng(n_bins)
-    x = rng.uniform(size=(500, 1000))
+    x = rng.uniform(size=(500, 400))
     g = 1 + 2 * (x + rng.normal(0, np.sqrt(0.1), x.shape))
     # Equal bins on the known range: those of the observed range are narrower by 2 / 501.
     bins = rs.GivenBins(np.linspace(0, 1, n_bins + 1))
@@ -63,7 +63,7 @@ def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     weighted = (effect["weight_share"] * effect["heterogeneity"] ** 2).sum("bin")
     mean, error = monte_carlo(weighted)
     assert abs(mean - (0.4 + 1 / (3 * n_bins**2))) < 3 * error
-    assert error < 0.0015
+    assert error < 0.0024  # a divisor of n in 16 bins would err by .013
 
 
 def eq_1(n_samples, rng):
@@ -217,7 +217,7 @@ def test_bin_effects_err_by_sigma_over_root_n(rng):
     assert_allclose(effect["average_effect_se"], stats.sem(g[:, 0]), rtol=300 * EPS)
 
 
-N_SAMPLES = 1000
+N_SAMPLES = 500
 NORMAL = stats.norm.ppf(0.975)
 
 
@@ -230,17 +230,19 @@ def interaction(rng, slope):
 def assert_covers(estimate, se, truth, quantile=NORMAL):
     """Nominal 95 %: an exact binomial test a column at level 0.001, about 3 Monte-Carlo errors.
 
-    With 1,000 samples the Monte-Carlo error of a coverage is 0.7 %.
+    With 500 samples the Monte-Carlo error of a coverage is 1 %. That of the mean square of errors
+    over their standard errors is 6 %: standard errors that are a tenth too small make it 1.23.
     """
-    hits = (np.abs(estimate - truth) <= quantile * se).sum(axis=0)
-    for n in np.atleast_1d(hits):
+    z = np.abs(estimate - truth) / (quantile / NORMAL * se)
+    for n in np.atleast_1d((z <= NORMAL).sum(axis=0)):
         assert stats.binomtest(int(n), N_SAMPLES, 0.95).pvalue > 0.001, n / N_SAMPLES
+    np.testing.assert_allclose((z**2).mean(axis=0), 1, atol=3.3 * np.sqrt(2 / N_SAMPLES))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("centering", "slope", "n_bins"),
-    [("mean", 0, 20), ("mean", 6, 4), ("start", 6, 20), ("integral", 6, 4)],
+    [("mean", 0, 20), ("start", 6, 20), ("integral", 6, 4)],
 )
 def test_coverage_of_the_curve(centering, slope, n_bins):
     edges = np.linspace(-1, 1, n_bins + 1)
@@ -288,20 +290,18 @@ def test_coverage_with_precision_weights():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", ["uniform", "normal", "two-point", "gamma"])
+@pytest.mark.parametrize("noise", ["two-point", "gamma"])
 def test_heterogeneity_se_is_the_monte_carlo_standard_deviation(noise):
     rng = np.random.default_rng(4)
     shape = (500, N_SAMPLES)
     g = {
-        "uniform": lambda: rng.uniform(-1, 1, shape),
-        "normal": lambda: rng.normal(size=shape),
         "two-point": lambda: np.where(rng.random(shape) < 0.2, 5.0, -5.0),  # Eq. 1, lopsided
         "gamma": lambda: rng.standard_gamma(4, shape),
     }[noise]()
     effect = rs.std_error(samples(rng.uniform(size=shape), g, rs.EqualWidthBins(1)))
     spread = effect["heterogeneity"].values[:, 0].std(ddof=1)
     mean_se = np.sqrt((effect["heterogeneity_se"].values ** 2).mean())
-    # The Monte-Carlo error of a standard deviation is 1 / sqrt(2 * 1000) = 2.2 %; three of them.
+    # The Monte-Carlo error of a standard deviation is 1 / sqrt(2 * 500) = 3.2 %; three of them.
     assert mean_se == pytest.approx(spread, rel=3 / np.sqrt(2 * N_SAMPLES))
 
 

@@ -488,18 +488,18 @@ NOISE = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("noise", NOISE)
+@pytest.mark.parametrize("noise", ["normal", "log-normal", "two-point"])
 def test_size_of_box(noise):
     """Ten bins of 30 rows, spread 0.3 + 0.7 |x|: never above 5 %, also where effects are skewed."""
     rng = np.random.default_rng(5)
-    x = rng.uniform(-1, 1, (300, 300))
+    x = rng.uniform(-1, 1, (300, 120))
     g = (0.3 + 0.7 * np.abs(x)) * NOISE[noise](rng, x.shape)
     effect = of_rows(local_of(x, g), bins=rs.EqualWidthBins(10))
     for null in ("zero", "constant"):
         tests = {method: rs.wald_test(effect, null, method=method) for method in METHODS}
         share = {method: (test["p_value"] < 0.05).mean() for method, test in tests.items()}
-        # 0.05 and 3 Monte-Carlo errors of 1.3 %.
-        assert share["box"] < 0.09
+        # 0.05 and 3 Monte-Carlo errors of 2 %.
+        assert share["box"] < 0.11
         if noise in ("log-normal", "two-point"):
             assert share["wald"] > 0.08
 
@@ -508,7 +508,7 @@ def test_size_of_box(noise):
 def test_power_of_box():
     """As powerful as normal scores where variances are equal."""
     rng = np.random.default_rng(6)
-    x = rng.uniform(-1, 1, (300, 500))
+    x = rng.uniform(-1, 1, (300, 200))
     effect = of_rows(local_of(x, rng.normal(size=x.shape) + 0.25), bins=rs.EqualWidthBins(10))
     anova_test, wald = ((rs.wald_test(effect, method=m)["p_value"] < 0.05).mean() for m in METHODS)
     assert wald > 0.6
@@ -1039,9 +1039,9 @@ def test_features_without_a_common_range_are_left_out():
 @pytest.mark.slow
 @RULES
 def test_size_of_wald_tests_by_groups(bins):
-    """No effect in 500 samples of 1000 rows, in 100 groups that share half of the variance."""
+    """No effect in 250 samples of 1000 rows, in 100 groups that share half of the variance."""
     rng = np.random.default_rng(3)
-    n, n_groups, n_samples = 1000, 100, 500
+    n, n_groups, n_samples = 1000, 100, 250
     x, group = rng.uniform(-1, 1, (n, n_samples)), np.arange(n) % n_groups
     g = rng.normal(size=(n, n_samples)) + rng.normal(size=(n_groups, n_samples))[group]
     local = local_of(x, g)
@@ -1050,7 +1050,7 @@ def test_size_of_wald_tests_by_groups(bins):
         pvalue = rs.wald_test(effect, null)["p_value"]
         for level in (0.01, 0.05, 0.1):
             rejected = int((pvalue <= level).sum())
-            # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
+            # At 0.001: 3 Monte-Carlo errors, of 1.4 % at 5 %.
             assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
 
 
@@ -1064,9 +1064,9 @@ def test_size_of_wald_tests_by_groups(bins):
     ],
 )
 def test_size_of_a_paired_comparison(bins, grouped, weighted):
-    """Two effects alike in 400 samples of 200 pairs, perhaps in 40 groups that share half."""
+    """Two effects alike in 150 samples of 200 pairs, perhaps in 40 groups that share half."""
     rng = np.random.default_rng(7)
-    n, n_samples = 200, 400
+    n, n_samples = 200, 150
     x = rng.uniform(-1, 1, (n, n_samples))
     group = np.arange(n) % 40
     noise = rng.normal(size=(3, n, n_samples))
@@ -1080,15 +1080,15 @@ def test_size_of_a_paired_comparison(bins, grouped, weighted):
     found = rs.compare(*effects, paired=locals_, groups=groups, n_draws=2000, rng=0)
     for level in (0.01, 0.05, 0.1):
         rejected = int((found["p_value"] <= level).sum())
-        # At 0.001: 3 Monte-Carlo errors, of 1 % at 5 %.
+        # At 0.001: 3 Monte-Carlo errors, of 1.8 % at 5 %.
         assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_size_of_a_comparison_of_rows_at_other_places(centering):
-    """Equal effects of 300 samples of 200 rows: even ones, and others at the right."""
-    rng, n, n_samples = np.random.default_rng(11), 200, 300
+    """Equal effects of 200 samples of 200 rows: even ones, and others at the right."""
+    rng, n, n_samples = np.random.default_rng(11), 200, 200
     effects = [
         of_rows(
             local_of(x, 2 + rng.normal(size=x.shape)),
@@ -1100,7 +1100,7 @@ def test_size_of_a_comparison_of_rows_at_other_places(centering):
     found = rs.compare(*effects, n_draws=2000, rng=0)
     for level in (0.01, 0.05, 0.1):
         rejected = int((found["p_value"] <= level).sum())
-        # At 0.001: 3 Monte-Carlo errors, of 1.3 % at 5 %.
+        # At 0.001: 3 Monte-Carlo errors, of 1.5 % at 5 %.
         assert stats.binomtest(rejected, n_samples, level).pvalue > 0.001, rejected / n_samples
 
 
@@ -1474,15 +1474,14 @@ def test_errors_of_skewed_bins_are_not_below_the_pooled_one():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("noise", "n"), [("normal", 120), ("lognormal", 120)])
+@pytest.mark.filterwarnings("ignore:Gaps without rows")
+@pytest.mark.parametrize(("noise", "n"), [("normal", 120), ("log-normal", 120)])
 def test_size_of_the_test_of_monotone_effects(noise, n):
     # Effects of 0 in all bins are the least favourable.
-    rng = np.random.default_rng(1)
-    rejected = 0
-    for _ in range(1000):
-        x = rng.uniform(-1, 1, n)
-        g = rng.normal(size=n) if noise == "normal" else rng.lognormal(size=n) - np.exp(0.5)
-        local = local_of(x[:, None], g[:, None])
-        effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
-        rejected += float(rs.wald_test(effect, "increasing")["p_value"][0]) < 0.05
-    assert stats.binomtest(rejected, 1000, 0.05, alternative="greater").pvalue > 1e-3
+    rng, n_samples = np.random.default_rng(1), 400
+    x = rng.uniform(-1, 1, (n, n_samples))
+    g = NOISE[noise](rng, x.shape)
+    effect = rs.rhale(local_of(x, g), bins=rs.EqualWidthBins(4))
+    rejected = int((rs.wald_test(effect, "increasing")["p_value"] < 0.05).sum())
+    # At 0.001: 3 Monte-Carlo errors, of 1.1 % at 5 %.
+    assert stats.binomtest(rejected, n_samples, 0.05, alternative="greater").pvalue > 1e-3

@@ -68,8 +68,11 @@ def assert_below(hits, low):
 )
 @pytest.mark.slow
 def test_bands_of_default_curves(place, shape):
-    """At all edges of cells within the inner 99 % of rows; 400 samples: error 1.1 % at 95 %."""
-    n_samples, n = 400, 300
+    """At all edges of cells within the inner 99 % of rows; 150 samples: error 1.8 % at 95 %.
+
+    Pointwise intervals hold the whole curve in some 70 % of samples.
+    """
+    n_samples, n = 150, 300
     rng = np.random.default_rng(11)
     x = np.asarray(weighting.PLACES[place](rng.uniform(size=(n, n_samples))))
     mu = weighting.EFFECTS[shape]
@@ -90,7 +93,7 @@ def test_bands_of_default_curves(place, shape):
 @pytest.mark.parametrize("centering", ["mean", "start"])
 @pytest.mark.slow
 def test_intervals_and_bands_of_fixed_bins(centering):
-    effect = fitted(*interaction(350, 1), centering=centering)
+    effect = fitted(*interaction(200, 1), centering=centering)
     effect = rs.confband(rs.confint(effect), n_draws=2000, rng=0)
     # Rows are uniform: the mean of the curve is 0.
     curve = CURVE - CURVE[0] if centering == "start" else CURVE
@@ -112,7 +115,7 @@ def test_intervals_and_bands_of_fixed_bins(centering):
 
 @pytest.mark.slow
 def test_zero_start_error_around_the_centred_curve_is_wrong():
-    effect = fitted(*interaction(400, 2, n=1000), np.linspace(-1, 1, 21))
+    effect = fitted(*interaction(200, 2, n=1000), np.linspace(-1, 1, 21))
     curve = np.linspace(-2, 2, 21)
     wrong = np.abs(effect["curve"].values - curve) <= 1.96 * effect["curve_se_start"].values
     assert_below(wrong[:, 0], 0.93)
@@ -127,9 +130,9 @@ def test_bootstrap_intervals():
 
     Intervals of the other schemes are those of Student's t, too: see `test_inference`.
     """
-    x, g = interaction(300, 3)
+    x, g = interaction(120, 3)
     local, effect = local_of(x, g), fitted(x, g)
-    boot = rs.bootstrap(local, effect, n_resamples=500, studentize=True, rng=0, progress=False)
+    boot = rs.bootstrap(local, effect, n_resamples=400, studentize=True, rng=0, progress=False)
     for method in ("percentile", "basic", "bca", "studentized"):
         found = rs.confint(effect, boot, method=method)
         effect_hits = holds(found["effect_ci"].values, 2)
@@ -143,18 +146,17 @@ def test_bootstrap_intervals():
         assert_below(holds(narrow.transpose(..., "ci_bound").values, 2).ravel(), 0.93)
 
 
-@pytest.mark.parametrize("n", [50, 80])
-@pytest.mark.parametrize("kind", ["normal", "two-point"])
+@pytest.mark.parametrize(("kind", "n"), [("normal", 50), ("two-point", 80)])
 @pytest.mark.slow
 def test_intervals_of_the_heterogeneity(kind, n):
     rng = np.random.default_rng(n)
-    x, g = rng.uniform(-1, 1, (n, 400)), rng.normal(size=(n, 400))
+    x, g = rng.uniform(-1, 1, (n, 250)), rng.normal(size=(n, 250))
     if kind == "two-point":
         g = np.sign(g)
     effect = rs.confint(fitted(x, g, [-1, 1]))
     assert_between(holds(effect["heterogeneity_ci"].values, 1)[:, 0], 0.91, 0.98)
     # The plain interval covers 74 % of samples of 80 rows, and 89 % of those of 50.
-    if kind == "two-point" and n == 80:
+    if kind == "two-point":
         away = np.abs(effect["heterogeneity"] - 1).values[:, 0]
         assert_below(away <= 1.96 * effect["heterogeneity_se"].values[:, 0], 0.91)
 
@@ -164,15 +166,15 @@ def test_intervals_of_the_heterogeneity(kind, n):
 def test_size_and_power_of_wald_tests(n, n_bins):
     """Under the null they reject at their level; 30 squared standard errors from it mostly."""
     rng = np.random.default_rng(n)
-    x, noise = rng.uniform(-1, 1, (n, 500)), rng.normal(size=(n, 500))
+    x, noise = rng.uniform(-1, 1, (n, 200)), rng.normal(size=(n, 200))
     edges = np.linspace(-1, 1, n_bins + 1)
     shift = np.sqrt(30 / n)
     for null, mean, moved in (("zero", 0, shift), ("constant", 2, shift * np.sqrt(3) * x)):
         pvalue = rs.wald_test(fitted(x, noise + mean, edges), null)["p_value"].values
         for level in (0.01, 0.05, 0.1):
             assert_share(pvalue <= level, level)
-        few = (noise + mean + moved)[:, :100]
-        pvalue = rs.wald_test(fitted(x[:, :100], few, edges), null)["p_value"].values
+        few = (noise + mean + moved)[:, :40]
+        pvalue = rs.wald_test(fitted(x[:, :40], few, edges), null)["p_value"].values
         assert np.mean(pvalue <= 0.05) > 0.5
 
 
@@ -180,7 +182,7 @@ def test_size_and_power_of_wald_tests(n, n_bins):
 @pytest.mark.slow
 def test_size_and_power_of_compare(paired):
     rng = np.random.default_rng(4)
-    shape = (N_ROWS, 300)
+    shape = (N_ROWS, 200)
     x, noise, more = rng.uniform(-1, 1, shape), *rng.normal(size=(2, *shape))
     # Differences of pairs have variance 1, those of independent rows 2.
     other_x = x if paired else rng.uniform(-1, 1, shape)
@@ -196,24 +198,24 @@ def test_size_and_power_of_compare(paired):
         found = rs.compare(*effects, paired=locals_ if paired else None, n_draws=2000, rng=0)
         return found["p_value"].values
 
-    null = pvalues(0.0, 300)
+    null = pvalues(0.0, 200)
     for level in (0.01, 0.05, 0.1):
         assert_share(null <= level, level)
-    assert np.mean(pvalues(slope, 60) <= 0.05) > 0.5
+    assert np.mean(pvalues(slope, 40) <= 0.05) > 0.5
 
 
 @pytest.mark.slow
 def test_size_and_power_of_equivalence():
     """One bin at delta, the others far inside; where all are at it, all must pass by chance."""
     rng = np.random.default_rng(5)
-    x, noise = rng.uniform(-1, 1, (N_ROWS, 500)), rng.normal(size=(N_ROWS, 500))
+    x, noise = rng.uniform(-1, 1, (N_ROWS, 300)), rng.normal(size=(N_ROWS, 300))
     last = x >= EDGES[-2]
 
-    def pvalues(mean, n_samples=100):
+    def pvalues(mean, n_samples=60):
         g = (noise + mean)[:, :n_samples]
         return rs.equivalence_test(fitted(x[:, :n_samples], g), 1.0)["p_value"].values
 
-    at_delta = pvalues(np.where(last, 1.0, 0.0), 500)
+    at_delta = pvalues(np.where(last, 1.0, 0.0), 300)
     for level in (0.01, 0.05, 0.1):
         assert_share(at_delta <= level, level)
     assert np.mean(pvalues(np.ones_like(x)) <= 0.05) < 0.02

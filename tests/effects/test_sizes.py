@@ -270,9 +270,9 @@ def test_noise_of_levels(rng):
 @pytest.mark.parametrize("noise", daily(["normal", "log-normal"]))
 @pytest.mark.slow
 def test_without_an_effect_nothing_is_left(noise, rng):
-    """300 samples: 90 % of the bias of the square are gone, and P is small as often as it says."""
+    """150 samples: 90 % of the bias of the square are gone, and P is small as often as it says."""
     squares, left, small = [], [], 0
-    for _ in range(4):
+    for _ in range(2):
         x = rng.uniform(-1, 1, (150, 75))
         e = rng.normal(size=x.shape)
         if noise == "log-normal":
@@ -284,9 +284,9 @@ def test_without_an_effect_nothing_is_left(noise, rng):
             squares.append(square.value)
             left.append(square.corrected)
             small += square.p_value() <= 0.05
-    error = np.std(left) / np.sqrt(300)
+    error = np.std(left) / np.sqrt(150)
     assert abs(np.mean(left)) < 0.1 * np.mean(squares) + 2 * error
-    assert stats.binomtest(small, 300, 0.075, alternative="greater").pvalue > 0.001
+    assert stats.binomtest(small, 150, 0.075, alternative="greater").pvalue > 0.001
 
 
 @pytest.mark.parametrize(("direction", "size"), in_turn([0, 1, None], [0, 1, 3]))

@@ -237,9 +237,9 @@ def test_unusable_arguments():
 def test_coverage_of_the_true_effect(interaction, noise, corrected):
     """Of least squares whose effect is 1: the model's error alone, both, mostly that of rows."""
     rng = np.random.default_rng(0)
-    covered = np.array([_covers(rng, interaction, noise) for _ in range(1000)]).mean(axis=0)
-    # A Monte-Carlo error of 0.7 points, three times; models are fitted to 160 of 200 rows.
-    assert 0.93 <= covered[0] <= 0.985
+    covered = np.array([_covers(rng, interaction, noise) for _ in range(500)]).mean(axis=0)
+    # A Monte-Carlo error of 1 point, three times; models are fitted to 160 of 200 rows.
+    assert 0.92 <= covered[0] <= 0.99
     assert corrected[0] <= covered[1] <= corrected[1]
 
 

@@ -258,15 +258,11 @@ class TestModels:
         local = rs.local_effects(lambda X: X[:, 0], X, features=0, method="finite_difference")
         assert_allclose(found["average_effect"][0, 1, 0], local["local_effect"].mean())
 
-    @pytest.mark.parametrize(
-        "bins", [rs.QuantileBins(3), pytest.param(None, marks=pytest.mark.slow)]
-    )
     @pytest.mark.slow
-    def test_in_two_processes(self, bins):
+    def test_in_two_processes(self):
         models = [lambda X, k=k: X[:, 0] * k for k in range(1, 4)]
-        options = {"bins": bins, "n_grid": 3}
-        one = rs.over_models(models, X, **options)
-        xr.testing.assert_identical(rs.over_models(models, X, n_jobs=2, **options), one)
+        one = rs.over_models(models, X, n_grid=3)
+        xr.testing.assert_identical(rs.over_models(models, X, n_jobs=2, n_grid=3), one)
 
     @pytest.mark.parametrize(
         ("models", "error", "said"),

@@ -145,7 +145,7 @@ def test_points_that_some_members_do_not_reach():
 def test_size(kind):
     """Members about an estimate that is normal about 0: 5 % are rejected."""
     rng = np.random.default_rng(1)
-    n, rejected = 250, 0
+    n, rejected = 150, 0
     root = np.array([np.ones(5), Z - 0.5])
     for _ in range(n):
         if kind == "refits":

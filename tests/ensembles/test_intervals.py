@@ -158,7 +158,7 @@ class TestBands:
         rng = np.random.default_rng(0)
         z = np.linspace(0, 1, 21)
         basis = np.column_stack([z, np.sin(3 * z), np.cos(5 * z)])
-        n, held = 400, 0
+        n, held = 200, 0
         for _ in range(n):
             truth = rng.standard_normal(3)
             rows = rng.uniform(size=(15, 3))

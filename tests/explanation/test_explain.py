@@ -500,7 +500,7 @@ def skewed(X):
 
 
 MODELS = (additive, product, regime, step, near_the_threshold, skewed)
-SAMPLES = {300: 8, 3000: 4}
+SAMPLES = {300: 4, 3000: 2}
 
 
 def drawn(model, n, rng):
@@ -548,25 +548,25 @@ def claims(found, X, truth, model, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [300, 3000])
-def test_sentences_are_not_false(n):
+def test_sentences_are_not_false():
     """Of each kind at most 5 % over six models with known truth (issue of false sentences).
 
     The truth of the sizes is an explanation of 40,000 rows.
     """
-    counts: dict[str, list[bool]] = {}
+    counts: dict[tuple[int, str], list[bool]] = {}
     for model in MODELS:
         whole = quick(model, drawn(model, 40_000, np.random.default_rng(10**6)), rng=1)
         truth = {line.feature: line for line in lines_of(whole.answers)}
-        for seed in range(SAMPLES[n]):
-            rng = np.random.default_rng(seed)
-            X = drawn(model, n, rng)
-            found = quick(model, X, rng=seed)
-            for kind, false in claims(found, X, truth, model, rng):
-                counts.setdefault(kind, []).append(false)
+        for n, samples in SAMPLES.items():
+            for seed in range(samples):
+                rng = np.random.default_rng(seed)
+                X = drawn(model, n, rng)
+                found = quick(model, X, rng=seed)
+                for kind, false in claims(found, X, truth, model, rng):
+                    counts.setdefault((n, kind), []).append(false)
     shares = {kind: (np.mean(found), len(found)) for kind, found in counts.items()}
     assert all(share <= 0.05 for share, _ in shares.values()), shares
-    assert all(number >= 30 for _, number in shares.values()), shares
+    assert all(number >= 15 for _, number in shares.values()), shares
 
 
 def test_regions_of_a_feature_in_cells_count_their_own_rows():

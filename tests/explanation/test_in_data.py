@@ -155,16 +155,16 @@ def test_the_skill_of_the_first_fit_is_said_where_all_would_take_too_long(
 
 @pytest.mark.slow
 def test_false_claims_are_rare():
-    """Forests on noise, and on an additive mean: 7 samples each of 4 features.
+    """Forests on noise, and on an additive mean: 4 samples each of 4 features.
 
-    At most 5 % of 42 features, with twice a Monte-Carlo error of .034, are called effects or said
-    to differ between rows in the data.
+    At most 5 % of 24 features, with twice a Monte-Carlo error of .044, are called effects; and 5 %
+    of 32, with twice .039, are said to differ between rows in the data.
     """
     effects, differ = [], []
-    for seed in range(7):
+    for seed in range(4):
         for mean, null in ((lambda X: 0 * X.a, "abcd"), (lambda X: X.a + np.sin(2 * X.b), "cd")):
             _, lines = explained(mean, forest, seed=seed)
             effects += [lines[name].in_data == "yes" for name in null]
             differ += [line.differs_in_data == "yes" for line in lines.values()]
-    assert np.mean(effects) <= 0.05 + 2 * 0.034
-    assert np.mean(differ) <= 0.05 + 2 * 0.034
+    assert np.mean(effects) <= 0.05 + 2 * 0.044
+    assert np.mean(differ) <= 0.05 + 2 * 0.039

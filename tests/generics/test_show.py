@@ -15,7 +15,7 @@ from rhale_stats.effects.printed import _extents
 from rhale_stats.effects.sizes import importances
 from rhale_stats.effects.values import inner
 from rhale_stats.printing import pages
-from tests.generics.test_dispatch import EACH, MAKERS, OF
+from tests.generics.test_dispatch import MAKERS, OF
 from tests.helpers import in_turn
 
 RNG = np.random.default_rng(5)
@@ -77,8 +77,14 @@ def results_of(local, result, model, table, options):
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
-@pytest.mark.parametrize("of", EACH)
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [
+        *((name, "a number") for name in MAKERS),
+        # `test_every_result_takes_what_is_for_it` shows all of them, too.
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in in_turn(MAKERS, list(OF)[1:], 2)),
+    ],
+)
 def test_every_result_is_shown(name, of):
     if name == "shap_dependence":
         pytest.importorskip("shap", reason="needs the library shap")

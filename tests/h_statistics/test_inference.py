@@ -559,32 +559,30 @@ def test_bad_input(rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "n_samples"), [(200, 150), (500, 50)])
-def test_coverage(n, n_samples):
+def test_coverage():
     """f = x1 + x2 + x1 x2, independent normal: H² = 1/3.
 
-    Of 200 and 500 rows 90 and 92 % (math [62]); the bound is four Monte-Carlo errors away, 2.5 and
-    4 % each.
+    Of 200 rows 90 % (math [62]); the bound is four Monte-Carlo errors away, of 3 % each.
     """
     inside = []
-    for seed in range(n_samples):
-        X = np.random.default_rng(seed).normal(size=(n, 2))
+    for seed in range(100):
+        X = np.random.default_rng(seed).normal(size=(200, 2))
         low, high = rs.confint(rs.h_statistic(model_of_two, X))["h2_ci"].values
         inside.append(low <= 1 / 3 <= high)
-    assert np.mean(inside) >= {200: 0.80, 500: 0.76}[n]
+    assert np.mean(inside) >= 0.78
 
 
 @pytest.mark.slow
 def test_size_of_the_comparison():
     """Two models with one H² in the population, of rows in common: P < 0.05 in 5 % of samples."""
     rejected = []
-    for seed in range(120):
+    for seed in range(90):
         X = np.random.default_rng(seed).normal(size=(80, 3))
         a = rs.h_statistic(model_of_two, X, pairwise=False)
         b = rs.h_statistic(lambda X: model_of_two(X[:, [0, 2]]), X, pairwise=False)
         rejected.append(float(rs.compare(a, b)["h2_p_value"]) < 0.05)
-    # Four Monte-Carlo errors of 2 %.
-    assert np.mean(rejected) < 0.13
+    # Four Monte-Carlo errors of 2.3 %.
+    assert np.mean(rejected) < 0.142
 
 
 def test_what_rounding_makes_is_no_difference():

@@ -779,22 +779,22 @@ def coverage(centering, n_runs, n=150):
 @pytest.mark.slow
 @pytest.mark.parametrize("centering", ["mean", "integral"])
 def test_coverage(centering):
-    """Nominal 95 %, 150 samples of 150 rows, 15 at the rarest level: Monte-Carlo error 1.8 %."""
-    held, banded = coverage(centering, 150)
-    assert (np.abs(held - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / 150)).all(), held
-    assert abs(banded - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / 150), banded
+    """Nominal 95 %, 90 samples of 150 rows, 15 at the rarest level: Monte-Carlo error 2.3 %."""
+    held, banded = coverage(centering, 90)
+    assert (np.abs(held - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / 90)).all(), held
+    assert abs(banded - 0.95) < 3.5 * np.sqrt(0.05 * 0.95 / 90), banded
 
 
 @pytest.mark.slow
 def test_size_of_the_wald_test():
-    """Steps without an effect on average: 5 % of 250 samples, Monte-Carlo error 1.4 %."""
+    """Steps without an effect on average: 5 % of 150 samples, Monte-Carlo error 1.8 %."""
     rng = np.random.default_rng(0)
     rejected = []
-    for _ in range(250):
+    for _ in range(150):
         frame = pd.DataFrame({"c": rng.choice(LEVELS, 150, p=SHARES), "x": rng.normal(size=150)})
         effect = ale_c(frame, f=lambda t: t["c"].map(SLOPES).to_numpy() * t["x"].to_numpy())
         rejected.append(float(rs.wald_test(effect)["p_value"][0]) < 0.05)
-    assert abs(np.mean(rejected) - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / 250), np.mean(rejected)
+    assert abs(np.mean(rejected) - 0.05) < 3.5 * np.sqrt(0.05 * 0.95 / 150), np.mean(rejected)
 
 
 # --- tables, pictures, files ---------------------------------------------------------------------

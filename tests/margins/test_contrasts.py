@@ -202,7 +202,7 @@ def test_contrasts_that_do_not_fit_are_refused_in_words():
 
 @pytest.mark.slow
 def test_intervals_of_marginal_comparisons_cover():
-    """300 skewed samples of 150 rows: nominal 95 %, two Monte-Carlo errors of 1.26 %."""
+    """150 skewed samples of 150 rows: nominal 95 %, two Monte-Carlo errors of 1.78 %."""
     rng, covered = np.random.default_rng(5), []
 
     def rate(x, arm):
@@ -215,7 +215,7 @@ def test_intervals_of_marginal_comparisons_cover():
         "ratio": p1 / p0,
         "log_odds_ratio": np.log(p1 / (1 - p1)) - np.log(p0 / (1 - p0)),
     }
-    for _ in range(300):
+    for _ in range(150):
         data = pd.DataFrame({"x": rng.exponential(size=150), "arm": rng.integers(0, 2, 150)})
         data["y"] = (rng.uniform(size=150) < rate(data["x"], data["arm"])).astype(int)
         fit = smf.logit("y ~ x + C(arm)", data).fit(disp=0)
@@ -224,7 +224,7 @@ def test_intervals_of_marginal_comparisons_cover():
             line = rs.tidy(rs.averages(fit, data, "arm", comparison=comparison)).iloc[1]
             ends.append(line["conf_low"] <= value <= line["conf_high"])
         covered.append(ends)
-    assert (np.abs(np.mean(covered, axis=0) - 0.95) <= 2 * 0.0126).all()
+    assert (np.abs(np.mean(covered, axis=0) - 0.95) <= 2 * 0.0178).all()
 
 
 # --- functions, scales, several columns -----------------------------------------------------------

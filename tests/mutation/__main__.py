@@ -15,6 +15,7 @@ from functools import partial
 import pytest
 from scipy.stats import binomtest
 
+from tests.few_cases import few_cases
 from tests.mutation.equivalents import reason
 from tests.mutation.mutants import PACKAGE, Mutant, mutants_of
 from tests.mutation.running import KILLED, SURVIVED, TIMED_OUT, Trial, Verdict, traces_of, warm_up
@@ -65,18 +66,6 @@ def drawn(of: str, n: int, seed: int) -> tuple[list[Mutant], int]:
     every = [mutant for path in modules_of(of) for mutant in mutants_of(path)]
     those = [mutant for mutant in every if reason(mutant) is None]
     return random.Random(seed).sample(those, min(n, len(those))), len(every)
-
-
-def few_cases(items: list[pytest.Item], most: int) -> list[pytest.Item]:
-    """At most so many cases of every parametrised test, evenly spaced, the first among them."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tests.setdefault(item.nodeid.split("[")[0], []).append(item)
-    return [
-        cases[number * len(cases) // min(most, len(cases))]
-        for cases in tests.values()
-        for number in range(min(most, len(cases)))
-    ]
 
 
 def interval(killed: int, n: int) -> str:

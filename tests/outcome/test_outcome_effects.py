@@ -410,14 +410,14 @@ def test_thin_levels_are_said():
 
 @pytest.mark.slow
 def test_intervals_hold_the_truth_and_noise_is_not_an_effect():
-    """x0 + sin 2 x1 with correlation .7, trees of depth 4: 40 samples of 500 rows.
+    """x0 + sin 2 x1 with correlation .7, trees of depth 4: 25 samples of 500 rows.
 
-    A share of .95 over 40 samples of 10 bins, correlated within a sample, has a Monte-Carlo error
-    of about .012; 40 tests of size .05 have .034.
+    A share of .95 over 25 samples of 10 bins, correlated within a sample, has a Monte-Carlo error
+    of about .015; 25 tests of size .05 have .044.
     """
     rng = np.random.default_rng(0)
     held, rejected = [], []
-    for seed in range(40):
+    for seed in range(25):
         x = rng.multivariate_normal(np.zeros(3), 0.7 + 0.3 * np.eye(3), 500)
         y = 0.5 * x[:, 0] + np.sin(2 * x[:, 1]) + rng.normal(size=500)
         tree = DecisionTreeRegressor(max_depth=4, random_state=0)
@@ -431,8 +431,8 @@ def test_intervals_hold_the_truth_and_noise_is_not_an_effect():
         for low_high, true in zip(ends[:2], truth, strict=True):
             held += list((low_high[0] <= true) & (true <= low_high[1]))
         rejected.append(float(rs.wald_test(effect)["p_value"][2]) <= 0.05)
-    assert 0.91 <= np.mean(held) <= 0.99
-    assert np.mean(rejected) <= 0.05 + 3 * 0.034
+    assert 0.90 <= np.mean(held) <= 1
+    assert np.mean(rejected) <= 0.05 + 3 * 0.044
 
 
 def test_more_rows_have_a_finer_dictionary():

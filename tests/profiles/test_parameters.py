@@ -134,8 +134,7 @@ def test_groups_are_means_of_groups_of_equal_size():
     assert_allclose(again["curve_se_rows"], found["curve_se"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["pdp", "m_plot"])
-@pytest.mark.parametrize("centering", ["mean", "none"])
+@pytest.mark.parametrize(("name", "centering"), [("pdp", "mean"), ("m_plot", "none")])
 @pytest.mark.slow
 def test_both_is_the_infinitesimal_jackknife_of_the_whole_analysis(name, centering):
     """Every group a little heavier in the fit and in the profile: derivatives by groups."""
@@ -321,9 +320,9 @@ def test_another_model_is_refused_for_curves_of_rounding_too():
 def test_both_is_the_spread_of_repeated_studies():
     """New data, a new fit of a wrong model and a new profile each time.
 
-    The standard deviation of 200 studies has a standard error of 5 %, of which 3 are allowed.
+    The standard deviation of 120 studies has a standard error of 6.5 %, of which 3 are allowed.
     """
-    n, n_studies, grid = 150, 200, {"x": [-1.0, 0.0, 1.0]}
+    n, n_studies, grid = 150, 120, {"x": [-1.0, 0.0, 1.0]}
     rng = np.random.default_rng(8)
     curves, errors = [], []
     for _ in range(n_studies):
@@ -336,7 +335,7 @@ def test_both_is_the_spread_of_repeated_studies():
         curves.append(made["curve"].values[0])
         errors.append(rs.std_error(made, model=fit, X=own)["curve_se"].values[0])
     spread = np.std(curves, axis=0, ddof=1)
-    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.15)
+    assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.195)
 
 
 def test_parametric_takes_the_place_of_results():

@@ -910,7 +910,7 @@ def test_replicates_vary_as_the_errors_say_with_missing_rows():
 @pytest.mark.parametrize("make", [rs.pdp, rs.m_plot])
 def test_the_error_of_the_mark_holds_its_share(make):
     rng = np.random.default_rng(8)
-    draws = np.empty((250, 2))
+    draws = np.empty((120, 2))
 
     def steep(X):
         return answers(X) + 5 * X["a"].fillna(0).to_numpy()
@@ -920,8 +920,8 @@ def test_the_error_of_the_mark_holds_its_share(make):
         one = make(steep, gapped(150, rng), features="a", missing="bin", **more)
         draws[number] = one["missing_curve"].item(), one["missing_curve_se"].item()
     value, se = draws.T
-    # The standard deviation of 250 draws is known to 4.5 %.
-    np.testing.assert_allclose(value.std() / np.sqrt(np.mean(se**2)), 1, atol=0.15)
+    # The standard deviation of 120 draws is known to 6.5 %.
+    np.testing.assert_allclose(value.std() / np.sqrt(np.mean(se**2)), 1, atol=0.195)
 
 
 def test_models_that_do_not_take_missing_values():
@@ -1170,7 +1170,7 @@ def test_intervals_and_bands_hold_the_population_curve():
     """y = |x0| + (1 + x0) x1, x0 standard normal, E x1 = 1: the curve is |z| + z - sqrt(2 / pi)."""
     grid = np.array([-6, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 6])
     truth = np.abs(grid) + grid - np.sqrt(2 / np.pi)
-    runs = 600
+    runs = 300
     inside, all_of_it = np.zeros((runs, len(grid))), np.zeros(runs)
     for run in range(runs):
         rng = np.random.default_rng([11, run])
@@ -1183,9 +1183,9 @@ def test_intervals_and_bands_hold_the_population_curve():
         inside[run] = (low <= truth) & (truth <= high)
         low, high = found["curve_band"].values[0].T
         all_of_it[run] = ((low <= truth) & (truth <= high)).all()
-    # Monte-Carlo error of a share of 0.95 in 600 runs: 0.009.
-    assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.03
-    assert abs(all_of_it.mean() - 0.95) < 0.03
+    # Monte-Carlo error of a share of 0.95 in 300 runs: 0.0126; 3.2 of them.
+    assert np.abs(inside.mean(axis=0) - 0.95).max() < 0.04
+    assert abs(all_of_it.mean() - 0.95) < 0.04
 
 
 def test_heterogeneity_of_m_plots_leaves_out_bins_of_one_row():

@@ -258,7 +258,7 @@ def test_several_outputs_gaps_and_files(X, kind, tmp_path):
 def test_the_intervals_of_a_spline_hold_the_expected_smooth():
     """And the curve itself less often: a spline is biased where it bends."""
     rng = np.random.default_rng(0)
-    n, runs, grid = 300, 150, np.linspace(-1.8, 1.8, 13)
+    n, runs, grid = 300, 100, np.linspace(-1.8, 1.8, 13)
     smooth, true = [], []
     dense = np.linspace(-2, 2, 1025)
     for _ in range(runs):

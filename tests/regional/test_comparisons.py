@@ -332,7 +332,7 @@ def test_permutation_test_of_curves_keeps_its_level():
         tree = rs.regional_pdp(
             lambda rows: rows[:, 4] * rows[:, 0], np.column_stack([X, hidden]), "x0", n_grid=5,
             conditioning=pd.DataFrame(X, columns=["a", "b", "c", "d"]), test="permutation",
-            n_permutations=39, max_depth=1, min_drop=0.0, rng=seed,
+            n_permutations=19, max_depth=1, min_drop=0.0, rng=seed,
         )  # fmt: skip
         split.append(tree.sizes["node"] > 1)
     # Of 100 samples at level 0.05, more than 12 in one suite of a thousand.

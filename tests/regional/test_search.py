@@ -339,13 +339,13 @@ def test_shares_of_the_loss_are_below_one(name):
             SplitSearch(**{name: wrong})
 
 
-# --- math [53]: 100 samples of 500 rows ----------------------------------------------------------
+# --- math [53]: 40 samples of 500 rows -----------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_two_regimes_are_found():
     example, good = rs.simulate.TwoRegimes(), 0
-    for seed in range(100):
+    for seed in range(40):
         X = example.sample(500, rng=seed)
         local = rs.local_effects(None, X, jacobian=example.jacobian)
         tree = rs.regions(local, "x1")
@@ -357,13 +357,13 @@ def test_two_regimes_are_found():
         effect = rs.regional_rhale(local, tree)
         means = effect["average_effect"].values[:, 0]
         good += near and np.allclose(means, [-3, 3]) and float(effect["heterogeneity"].max()) < 1e-9
-    assert good >= 95
+    assert good >= 38
 
 
 @pytest.mark.slow
 def test_columns_that_coincide_are_not_split():
     example, good = rs.simulate.TwoRegimes(correlated=True), 0
-    for seed in range(100):
+    for seed in range(40):
         X = example.sample(500, rng=seed)
         local = rs.local_effects(None, X, jacobian=example.jacobian)
         good += rs.regions(local, "x1").sizes["node"] == 1
@@ -374,7 +374,7 @@ def test_columns_that_coincide_are_not_split():
         ):  # fmt: skip
             if not left < 0 < right:
                 assert mean == pytest.approx(3 * np.sign(left + right))
-    assert good >= 95
+    assert good >= 38
 
 
 # --- size ----------------------------------------------------------------------------------------
@@ -383,12 +383,9 @@ def test_columns_that_coincide_are_not_split():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "n", "name"),
+    # Every pair of two settings once.
     [
-        *(
-            (test, 300, name)
-            for test in ("permutation", "honest")
-            for name in ("additive", "noise")
-        ),
+        *(("permutation", 300, "noise"), ("honest", 300, "additive")),
         *(("permutation", 3000, "additive"), ("honest", 3000, "noise")),
     ],
 )
@@ -441,12 +438,11 @@ def test_noise_is_split_without_a_test():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("test", ["permutation", "honest"])
-@pytest.mark.parametrize(("name", "runs"), [("uniform", 40), ("log-normal", 40)])
-def test_the_true_split_is_found_under_noise(test, name, runs):
+@pytest.mark.parametrize(("test", "name"), [("permutation", "log-normal"), ("honest", "uniform")])
+def test_the_true_split_is_found_under_noise(test, name):
     """Effects of +-3 with noise of sd 1, parted at the median, in 95 % of samples at least."""
     rng = np.random.default_rng(1)
-    found = 0
+    runs, found = 40, 0
     for _ in range(runs):
         x, effect, cut = two_groups(name, 3.0, 500, rng)
         tree = rs.regions(
@@ -493,7 +489,7 @@ def test_spreads_that_depend_on_a_column_are_not_split(name):
         other = pd.DataFrame(rng.normal(size=(len(effect), 2)), columns=["b", "c"]).assign(a=column)
         tree = rs.regions(
             local, "x0", conditioning=other, test="permutation", max_depth=1, min_drop=0,
-            min_share=0, n_permutations=39, rng=rng,
+            min_share=0, n_permutations=19, rng=rng,
         )  # fmt: skip
         splits += tree.sizes["node"] > 1
     # One in a thousand of tests with a size of 7.5 % would fail.
@@ -516,7 +512,7 @@ def test_groups_that_share_an_effect_are_not_split(n, n_groups, correlation):
         for name, groups in (("groups", group), ("none", None)):
             tree = rs.regions(
                 local, "x0", conditioning=other, test="permutation", max_depth=1, min_drop=0,
-                min_share=0, n_permutations=39, rng=rng, groups=groups,
+                min_share=0, n_permutations=19, rng=rng, groups=groups,
             )  # fmt: skip
             splits[name] += tree.sizes["node"] > 1
     size = stats.binomtest(splits["groups"], runs, 0.075, alternative="greater")

@@ -91,7 +91,6 @@ def test_results_of_another_seed_are_not_mixed(study, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--list"], "unbiasedness "),
         (["formulas", "neighbours"], "neighbours, seed"),
         (["outcome", "-h"], "--n"),
     ],

@@ -232,12 +232,12 @@ def test_size_of_wald_test(pair):
     Second differences are skewed: sums of squares of t rejected 30 %.
     """
     rejected = 0
-    for seed in range(150):
+    for seed in range(100):
         X = made(np.random.default_rng(seed), 300)
         surface = rs.ale2(noise, X, pair, bins=rs.QuantileBins(10))
         rejected += float(rs.wald_test(surface)["p_value"][0]) < 0.05
-    # Monte-Carlo error 1.8 %.
-    assert stats.binomtest(rejected, 150, 0.05).pvalue > 0.001
+    # Monte-Carlo error 2.2 %.
+    assert stats.binomtest(rejected, 100, 0.05).pvalue > 0.001
 
 
 # --- two surfaces ---------------------------------------------------------------------------------
@@ -396,12 +396,12 @@ def clustered(rng, n=600, n_groups=40):
 
 @pytest.mark.slow
 def test_errors_by_groups_cover():
-    """40 groups, correlation .5; without an interaction on average, 250 samples.
+    """40 groups, correlation .5; without an interaction on average, 120 samples.
 
     By rows intervals cover 75 %, bands 54 %, and the test rejects 38 %.
     """
     hits: dict[str, list[float]] = {"corner": [], "cell": [], "band": [], "test": []}
-    for seed in range(250):
+    for seed in range(120):
         X, group = clustered(np.random.default_rng(seed))
         found = rs.ale2(lambda X: X[:, 0] * X[:, 1] * X[:, 2], X, (0, 1), bins=rs.EqualWidthBins(4))
         found = rs.confband(rs.confint(rs.std_error(found, groups=group)), n_draws=500, rng=0)
@@ -413,24 +413,24 @@ def test_errors_by_groups_cover():
         hits["band"].append(float(((ends[..., 0] <= 0) & (ends[..., 1] >= 0)).all()))
         hits["test"].append(float(rs.wald_test(found)["p_value"].values[0] <= 0.05))
     share = {name: 100 * np.mean(values) for name, values in hits.items()}
-    error = {name: 100 * np.std(values) / np.sqrt(250) for name, values in hits.items()}
+    error = {name: 100 * np.std(values) / np.sqrt(120) for name, values in hits.items()}
     for name in ("corner", "cell", "band"):
         assert abs(share[name] - 95) < 2 + 2.5 * error[name], (name, share[name], error[name])
-    assert 1.5 < share["test"] < 5 + 2.5 * 1.4, share["test"]
+    assert 1.5 < share["test"] < 5 + 2.5 * 2, share["test"]
 
 
 @pytest.mark.slow
 def test_size_of_comparisons():
     """The same model in two samples of 400 rows: some difference in 5 %."""
     rejected = np.zeros(2)
-    for seed in range(100):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
         both = [rs.ale2(model, made(rng, 400), ("a", "k"), bins=EDGES) for _ in range(2)]
         found = rs.compare(*both, n_draws=1000, rng=0)
         rejected += [float(found[f"{name}p_value"][0]) < 0.05 for name in ("", "cell_")]
-    # Monte-Carlo error 2.2 %.
+    # Monte-Carlo error 2.4 %.
     for number in rejected:
-        assert stats.binomtest(int(number), 100, 0.05).pvalue > 0.001
+        assert stats.binomtest(int(number), 80, 0.05).pvalue > 0.001
 
 
 @pytest.mark.slow
@@ -438,15 +438,15 @@ def test_coverage_of_bands():
     """95 % bands of all corners, and of all cells, at once; truth from 200 000 rows."""
     truth = rs.ale2(model, made(np.random.default_rng(0), 200_000), ("a", "k"), bins=EDGES)
     inside = np.zeros(2)
-    for seed in range(120):
+    for seed in range(80):
         X = made(np.random.default_rng(seed + 1), 500)
         found = rs.confband(rs.ale2(model, X, ("a", "k"), bins=EDGES), n_draws=1000, rng=0)
         for number, name in enumerate(("surface", "second_effect")):
             ends, one = found[f"{name}_band"].values, truth[name].values
             inside[number] += ((ends[..., 0] <= one) & (one <= ends[..., 1])).all()
-    # Monte-Carlo error 2 %; found with 500 samples: 93 to 97 %.
+    # Monte-Carlo error 2.4 %; found with 500 samples: 93 to 97 %.
     for number in inside:
-        assert stats.binomtest(int(number), 120, 0.95).pvalue > 0.001
+        assert stats.binomtest(int(number), 80, 0.95).pvalue > 0.001
 
 
 # --- values, one line, outputs --------------------------------------------------------------------

@@ -218,7 +218,7 @@ def test_coverage_of_intervals(kind):
     pair = ("a", "b") if kind == "numeric" else ("a", "k")
     truth = rs.ale2(f, made(np.random.default_rng(0), 300_000), pair, bins=edges)["surface"]
     inside, known = [], []
-    for seed in range(140):
+    for seed in range(90):
         found = rs.confint(
             rs.ale2(f, made(np.random.default_rng(seed + 1), 1000), pair, bins=edges)
         )
@@ -229,10 +229,10 @@ def test_coverage_of_intervals(kind):
     corners = edges_of(np.all(known, axis=0))
     coverage = np.mean(inside, axis=0)[corners]
     assert corners.mean() > 0.7
-    # Monte-Carlo error 1.8 % a corner; corners go together. Truth has 1/17 of a standard error.
-    assert abs(coverage.mean() - 0.95) < 0.02
+    # Monte-Carlo error 2.3 % a corner; corners go together. Truth has 1/17 of a standard error.
+    assert abs(coverage.mean() - 0.95) < 0.025
     # Corners of cells with 20 rows have 90 to 93 %.
-    assert coverage.min() > 0.92 - 4 * 0.023
+    assert coverage.min() > 0.92 - 4 * 0.0286
 
 
 def skewed(X):

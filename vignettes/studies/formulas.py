@@ -287,7 +287,7 @@ def box(most: int) -> tuple[Line, list[Line]]:
             rng = generator(f"box {n_bins} {rows} {name}")
             p: dict[str, list[FloatArray]] = {"box": [], "wald": []}
             for _ in range(max(most // 100, 1)):
-                z = rng.uniform(-1, 1, (n, 100))
+                z = rng.uniform(-1, 1, (n, min(most, 100)))
                 g = (0.3 + 0.7 * np.abs(z)) * NOISES[name](rng, z.shape) / SD.get(name, 1.0)
                 g += size / n**0.5 * (1 if null == "zero" else 3**0.5 * z)
                 made = quiet_rhale(samples(z, g), EqualWidthBins(n_bins), weighting="rows")
