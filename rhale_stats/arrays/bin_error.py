@@ -226,8 +226,10 @@ def von_neumann(
 def product_pvalue(rows: OrderedRows, mean: FloatArray) -> FloatArray:
     """One-sided p-value of the mean product of neighbouring residuals, per bin, math [14].
 
-    Without bin error these products have mean 0, whatever the spread does along x, and neighbouring
-    ones are uncorrelated: their mean over its standard error is about Student's t.
+    Without bin error products of noise have mean 0, whatever the spread does along x, and
+    neighbouring ones are uncorrelated: their mean over its standard error is about Student's t.
+    Those of residuals have -1 / n of the variance, about a line -2 / n: small bins are tested at
+    less than the level.
     """
     residual = rows.g - mean[rows.bin]
     pair = _inside(rows, 1)

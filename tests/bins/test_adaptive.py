@@ -386,10 +386,11 @@ def test_heterogeneity_and_its_within_are_unbiased():
         assert error < 0.01
     assert (check["density_bias"] == 0).all()
     assert (check["density_bias_se"] == 0).all()
-    # The null holds for the residuals: the size of the test, and of the one by ranks.
+    # The null holds for the residuals: the size of the test, and of the one by ranks, is 2.4 %, as
+    # products of neighbouring residuals of 60 rows have a mean of -2 / 60.
     for name in ("bin_error_pvalue", "rank_pvalue"):
         rejected = int((check[name] < 0.05).sum())
-        assert stats.binomtest(rejected, n_samples, 0.05).pvalue > 0.001, rejected / n_samples
+        assert 0.012 < rejected / n_samples < 0.05, rejected / n_samples
 
 
 def test_what_a_line_leaves_is_bin_error(rng):
