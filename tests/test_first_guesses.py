@@ -537,6 +537,13 @@ def test_or_one_line_says_what_to_type(names, call):
     assert "\n" not in line
 
 
+def test_what_functions_of_local_effects_say_of_a_model(names):
+    with pytest.raises(TypeError, match=r"ale\(model, X, categorical=\.\.\.\)"):
+        rs.local_effects(names["model"], names["X"], categorical="c")
+    with pytest.raises(TypeError, match=r"local = .*, tree = regions\(local, feature\)"):
+        rs.regional_rhale(names["model"], names["X"], "a")
+
+
 def test_the_share_that_works():
     n = len(WORKS) + len(ANSWERED)
     assert n >= 100

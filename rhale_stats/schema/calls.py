@@ -237,6 +237,13 @@ class Call(NamedTuple):
         """Raise ``TypeError`` unless everything is there that must be, and nothing else."""
         if n_surplus:
             n, whole = len(self.positional), ", ".join(self.positional)
+            first = arguments.get(self.positional[0]) if n else None
+            if self.positional[:1] == ["local"] and FITS["model"](first):
+                tree = ", tree = regions(local, feature)" if "tree" in self.names else ""
+                raise TypeError(
+                    f"{self.function}() takes local effects in the place of a model and X: "
+                    f"{self.function}({whole}), with local = local_effects(model, X){tree}."
+                )
             raise TypeError(
                 f"{self.function}() takes {n} positional arguments but {n + n_surplus} were given. "
                 f"Name the others: {self.function}({whole}, ...=...)."
