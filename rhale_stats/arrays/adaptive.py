@@ -65,9 +65,9 @@ class Along(NamedTuple):
             second_less_first = step + np.array([[-0.5], [0.5]]) * bend * away
             before, after = np.where(second_less_first >= 0, sides, -sides)
             apart = np.maximum(after - before, 0.0)
-            with np.errstate(divide="ignore"):
-                reach = (2 * np.sqrt(noise) * away / apart) ** (2 / 3)
-            reach = np.where(apart > 0, np.minimum(reach, widest), widest)
+            far = np.full(len(ends), np.inf)
+            reach = np.divide(2 * np.sqrt(noise) * away, apart, out=far, where=apart > 0)
+            reach = np.minimum(reach ** (2 / 3), widest)
             between = np.divide(apart, rows, out=np.zeros(len(ends)), where=rows > 0)
             added = OF_MAXIMUM * noise * reach + between**2
             away = np.minimum(np.maximum(2 * reach, away / SHRINKS), widest)

@@ -108,7 +108,8 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
         assert_allclose(fit.variance(at), 0.3**2 * row["effect_se"].values[0] ** 2)
         assert_allclose(fit.degrees_by_cell(at), n - 1)
         assert_allclose(fit.curve_degrees(at), n - 1)
-        assert_allclose(fit.variance_of_effects()[1:2], fit.variance(fit.edges[1:2]))
+        of_effects = fit.variances(fit.loadings(fit.edges[1:2]))[1]
+        assert_allclose(of_effects, fit.variance(fit.edges[1:2]))
 
 
 def test_a_curve_between_edges_only(rng):

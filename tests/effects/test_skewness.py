@@ -186,17 +186,17 @@ def test_sums_of_cells_by_hand():
     share, n, mean = cells.pieces.share, cells.n_effective, cells.pieces.mean
     within = np.sum(share**2 * fit.noise.mean)
     between = np.sum(share**2 * (mean - row["average_effect"].item()) ** 2 / n)
-    variance = fit.variance(fit.pieces.edges)
-    found = row_skewness(row, fit, own, variance)
+    loadings = fit.loadings(fit.pieces.edges)
+    variance, of_effects = fit.variances(loadings)
+    found = row_skewness(row, fit, own, loadings, (of_effects, variance))
     rest = (within / (within + between)) ** 1.5
     assert_allclose(found["average_effect_skewness"], own.of_sums(share) * rest)
     assert found["average_effect_skewness"] > 0.01
     of_bins = (cells.bin == np.arange(2)[:, None]) * cells.loading[0]
     assert_allclose(found["effect_skewness"], own.of_sums(of_bins))
-    level = fit.loadings(fit.pieces.edges).level
-    expected = own.of_sums(level) * (fit.variance_of_effects() / variance) ** 1.5
+    expected = own.of_sums(loadings.level) * (of_effects / variance) ** 1.5
     assert_allclose(found["cell_curve_skewness"], expected)
     at = np.searchsorted(fit.pieces.edges, fit.edges)
     assert_allclose(found["curve_skewness"], expected[at])
-    none = row_skewness(row, fit, None, variance)
+    none = row_skewness(row, fit, None, loadings, (of_effects, variance))
     assert all(not np.any(values) for values in none.values())
