@@ -51,7 +51,7 @@ class Along(NamedTuple):
         ``fits`` are the values of the two fits at every edge, and their slopes, (2, 2, edge).
         """
         (level, line), (step, bend) = fits.mean(axis=1), np.diff(fits, axis=1)[:, 0]
-        away, added = widest, np.zeros(len(ends))
+        away = widest
         for _ in range(ROUNDS):
             places = ends + away * np.array([[-1.0], [0.0], [1.0]])
             noise, rows = [
@@ -71,7 +71,7 @@ class Along(NamedTuple):
             between = np.divide(apart, rows, out=np.zeros(len(ends)), where=rows > 0)
             added = OF_MAXIMUM * noise * reach + between**2
             away = np.minimum(np.maximum(2 * reach, away / SHRINKS), widest)
-        return added
+        return np.asarray(added)
 
 
 def added_variance(

@@ -175,9 +175,7 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
         return of_one_scale(covariance, np.minimum(degrees[:-1], degrees[-1]))
     level, tilt = fit.loadings(points)
     difference = influence.Loadings(level[:-1] - level[-1], tilt[:-1] - tilt[-1])
-    parts = np.zeros((len(points) - 1, len(fit.cells.bin)))
-    parts[:, fit.cells.stretch] = influence.parts(difference, fit.noise)
-    sources = fit.cells.sources(parts)
+    sources = fit.cells.sources(fit.parts(difference))
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
 
 

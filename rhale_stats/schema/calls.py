@@ -237,8 +237,7 @@ class Call(NamedTuple):
         """Raise ``TypeError`` unless everything is there that must be, and nothing else."""
         if n_surplus:
             n, whole = len(self.positional), ", ".join(self.positional)
-            first = arguments.get(self.positional[0]) if n else None
-            if self.positional[:1] == ["local"] and FITS["model"](first):
+            if self.positional[:1] == ["local"] and FITS["model"](arguments.get("local")):
                 tree = ", tree = regions(local, feature)" if "tree" in self.names else ""
                 raise TypeError(
                     f"{self.function}() takes local effects in the place of a model and X: "

@@ -197,7 +197,7 @@ class CurveErrors(NamedTuple):
 
     def sources(self, z: FloatArray) -> Sources:
         """Sources from which the variances of the curve at points are estimated."""
-        return self.cells.sources(self._of_cells(influence.parts(self.loadings(z), self.noise)))
+        return self.cells.sources(self.parts(self.loadings(z)))
 
     def degrees_by_cell(self, z: FloatArray) -> FloatArray:
         """Degrees of freedom of a variance whose only source are the rows of each cell.
@@ -205,23 +205,24 @@ class CurveErrors(NamedTuple):
         What the places of the rows add to the variance does not count: two curves of the same rows
         have it in common.
         """
-        parts = self._of_cells(influence.parts(self.loadings(z), self.noise))
+        parts = self.parts(self.loadings(z))
         by_cells = Sources(parts, np.maximum(self.cells.n_effective - 1, 0.0))
         return by_cells.satterthwaite(parts.sum(axis=1))
 
-    def _of_cells(self, parts: FloatArray) -> FloatArray:
-        """Parts of the cells with a curve as those of all cells, (point, cell)."""
+    def parts(self, loadings: influence.Loadings) -> FloatArray:
+        """What every cell adds to the variance of a curve with these loadings, (point, cell)."""
         stretch, n_cells = self.cells.stretch, len(self.cells.bin)
-        return np.pad(parts, ((0, 0), (stretch.start, n_cells - stretch.stop)))
+        on_stretch = influence.parts(loadings, self.noise)
+        return np.pad(on_stretch, ((0, 0), (stretch.start, n_cells - stretch.stop)))
 
     def curve_degrees(self, z: FloatArray) -> FloatArray:
         """Satterthwaite's degrees of freedom of the variance of the curve."""
         if self.of_levels is not None:
             return self.sources(z).satterthwaite(self.variance(z))
         loadings = self.loadings(z)
-        parts = influence.parts(loadings, self.noise)
+        parts = self.parts(loadings)
         variance = influence.variance(loadings, parts, self.places)
-        return self.cells.sources(self._of_cells(parts)).satterthwaite(variance)
+        return self.cells.sources(parts).satterthwaite(variance)
 
 
 def interpolation(edges: FloatArray, z: FloatArray) -> FloatArray:
