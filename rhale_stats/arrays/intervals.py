@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 
 # Draws of errors, in single precision.
 Draws: TypeAlias = NDArray[np.float32]
@@ -33,18 +32,13 @@ MIN_FOR_KURTOSIS = 4
 # Log of the smallest tail that floating point can represent; scores of smaller ones are
 # approximated.
 MIN_TAIL = -700.0
-# Number of draws of the largest deviation that are made at a time.
-CHUNK = 4096
-# Every so many draws tell the largest deviation up to their own error, several of which are this.
-PILOT, BELOW_PILOT = 16, 0.3
-# Draws at once where they are only read.
-IN_CACHE = 128
+# Draws that tell the score of a band to about .3 %.
+N_DRAWS = 2_000
+# Rounds in which the score of a band is found, and differences of scores that are none.
+MAX_ROUNDS, SAME_SCORE = 20, 1e-6
 # Sources that add less than this to half the relative variance of an estimated variance are not
 # drawn: hundreds of them vary as much as a variance with several thousand degrees of freedom.
 MIN_SOURCE = 1e-6
-# Draws of so many estimated variances are used for several draws of errors each. Scores of
-# bands vary by 2 to 20 % more between seeds then.
-MANY_SOURCES, TIMES_USED = 8, 4
 # With more degrees of freedom, the errors of estimated variances are negligible.
 MANY_DEGREES = 200.0
 
@@ -316,6 +310,46 @@ def score_quantile(score: float, degrees: FloatArray) -> FloatArray:
         return np.asarray(np.where(np.isnan(score) | ~(degrees > 0), np.nan, quantile))
 
 
+class _Exceedances(NamedTuple):
+    """Draws of errors that are beyond a limit at one point at least, in single precision.
+
+    In each draw it is ``point``. At all points (draw, point) errors are ``rest`` plus their
+    ``correlation`` with the error there times that error. ``uniform`` says how far beyond it is.
+    ``ratio`` are estimated over true standard errors, None where these are known; ``freedom`` are
+    the degrees of freedom of the points.
+    """
+
+    rest: Draws
+    correlation: Draws
+    point: IntArray
+    uniform: FloatArray
+    ratio: Draws | None
+    freedom: FloatArray
+
+    def share(self, score: float) -> float:
+        """Share of the sum over points of the chances to be beyond a score that some point is.
+
+        That is the mean of one over the number of points that are beyond it at once.
+        """
+        limit = score_quantile(score, self.freedom)
+        if self.ratio is None:
+            limits, at_point = limit.astype(np.float32), limit[self.point]
+        else:
+            with np.errstate(over="ignore", invalid="ignore"):
+                limits = limit.astype(np.float32) * self.ratio
+            at_point = limits[np.arange(len(self.point)), self.point].astype(np.float64)
+        chance = special.ndtr(-at_point)
+        if not np.sum(chance) > 0:
+            return 1.0  # no more than the sum
+        error = -special.ndtri(self.uniform * chance).astype(np.float32)
+        with np.errstate(invalid="ignore"):
+            errors = self.correlation * error[:, None]
+            errors += self.rest
+            n_beyond = np.count_nonzero(np.abs(errors, out=errors) > limits, axis=1)
+        # The point itself may be at the limit in single precision.
+        return float(np.sum(chance / np.maximum(n_beyond, 1)) / np.sum(chance))
+
+
 def largest_deviation(
     covariance: FloatArray,
     level: float,
@@ -330,53 +364,18 @@ def largest_deviation(
     ``sources``. Without sources there is one estimate for all points if ``degrees`` is a number,
     and a separate one for every point if it is an array.
     """
-    drawn, freedom = _drawn(covariance, degrees, n_draws, rng, sources)
-    if not len(freedom):
+    exceeding = _drawn(covariance, degrees, n_draws, rng, sources)
+    n_points = len(exceeding.freedom)
+    if not n_points:
         return 0.0 if np.isfinite(np.diagonal(covariance)).any() else float("nan")
-
-    if np.isinf(freedom).all():
-        return float(np.quantile(drawn.max(axis=1), level))
-    # The quantile lies between that of one point and Bonferroni's, apart from errors of the draws
-    # and of Satterthwaite's approximation.
-    low = -special.ndtri((1 - level) / 2) / 2
-    high = -2 * special.ndtri((1 - level) / (2 * len(freedom))) + 1
-    pilot = _score_of_share(drawn[::PILOT], freedom, level, low, high)
-    below = max(low, pilot - BELOW_PILOT)
-    far = drawn[_largest_over(drawn, score_quantile(below, freedom)) > 1]
-    n_beyond = (n_draws - 1) * (1 - level)
-    if len(far) <= n_beyond + 1:
-        return _score_of_share(drawn, freedom, level, low, high)
-    # A draw within the band of a score is within those of all larger scores.
-    return _score_of_share(far, freedom, 1 - n_beyond / (len(far) - 1), below, high)
-
-
-def _score_of_share(
-    drawn: Draws, freedom: FloatArray, share: float, low: float, high: float
-) -> float:
-    """The score between two others whose band holds this share of the draws (draw, point)."""
-
-    @cache  # the root search begins with both ends again
-    def excess(score: float) -> float:
-        largest = np.quantile(_largest_over(drawn, score_quantile(score, freedom)), share)
-        return float(np.log(max(float(largest), np.finfo(np.float64).tiny)))
-
-    if excess(low) <= 0 or excess(high) >= 0:
-        return float(low if excess(low) <= 0 else high)
-    from scipy.optimize import brentq  # which takes longer than most calls
-
-    return float(brentq(excess, low, high, xtol=1e-6))
-
-
-def _largest_over(drawn: Draws, quantiles: FloatArray) -> Draws:
-    """Largest ratio of each draw (draw, point), in blocks that stay in the processor's cache."""
-    with np.errstate(over="ignore"):
-        quantiles = quantiles.astype(np.float32)
-    out, part = np.empty(len(drawn), np.float32), np.empty((IN_CACHE, drawn.shape[1]), np.float32)
-    for begin in range(0, len(drawn), IN_CACHE):
-        block = drawn[begin : begin + IN_CACHE]
-        ratio = np.divide(block, quantiles, out=part[: len(block)])
-        out[begin : begin + len(block)] = ratio.max(axis=1)
-    return out
+    share, score = 1.0, 0.0
+    for _ in range(MAX_ROUNDS):
+        before, score = score, -special.ndtri((1 - level) / (2 * n_points * share))
+        if abs(score - before) < SAME_SCORE:
+            break
+        # Not less than that of one point alone.
+        share = max(exceeding.share(score), 1 / n_points)
+    return float(score)
 
 
 def largest_deviation_pvalue(
@@ -387,14 +386,18 @@ def largest_deviation_pvalue(
     rng: np.random.Generator,
     sources: Sources | None = None,
 ) -> float:
-    """Share of draws with at least this normal score; the observed one counts as a draw."""
+    """math [27]: the chance that the largest deviation has at least this normal score."""
     if np.isnan(score):
         return float("nan")
-    drawn, freedom = _drawn(covariance, degrees, n_draws, rng, sources)
-    if not len(freedom):
+    exceeding = _drawn(covariance, degrees, n_draws, rng, sources)
+    n_points = len(exceeding.freedom)
+    if not n_points:
         return 0.0 if score > 0 else 1.0
-    beyond = (drawn >= score_quantile(score, freedom)).any(axis=1)
-    return float((1 + np.sum(beyond)) / (1 + n_draws))
+    if score <= 0:
+        return 1.0
+    # Between that of one point and that of as many independent ones.
+    share = max(exceeding.share(score), 1 / n_points)
+    return float(min(2 * special.ndtr(-score) * n_points * share, 1.0))
 
 
 def _drawn(
@@ -403,41 +406,37 @@ def _drawn(
     n_draws: int,
     rng: np.random.Generator,
     sources: Sources | None,
-) -> tuple[Draws, FloatArray]:
-    """Draws of |error| over its standard error at points that have one, and their degrees.
-
-    In single precision, which is far finer than the error of a quantile of draws.
-    """
+) -> _Exceedances:
+    """Draws of errors over their standard errors at points that have one."""
     variance = np.maximum(np.nan_to_num(np.diagonal(covariance)), 0.0)
     se = np.sqrt(variance)
     freedom = np.broadcast_to(np.asarray(degrees, dtype=np.float64), se.shape)
     estimable = (se > 1e-12 * se.max(initial=0.0)) & (freedom > 0)
-    freedom = freedom[estimable]
-    if not estimable.any():
-        return np.zeros((n_draws, 0), np.float32), freedom
+    n_points, freedom = int(estimable.sum()), freedom[estimable]
+    if not n_points:
+        nothing = np.zeros((n_draws, 0), np.float32)
+        return _Exceedances(nothing, nothing, np.zeros(0, int), np.zeros(0), None, freedom)
     if sources is None and np.ndim(degrees) == 0:
         sources = Sources.single(variance, float(degrees))
-    if sources is None or freedom.min() >= MANY_DEGREES:
-        # Scores are normal at every point; their joint distribution is approximated by a normal
-        # one.
-        sources, freedom = None, np.full(len(freedom), np.inf)
+    # Without sources scores are normal at every point; their joint distribution is approximated by
+    # a normal one.
+    is_known = np.full(n_points, sources is None) | (freedom >= MANY_DEGREES)
+    freedom = np.where(is_known, np.inf, freedom)
     correlation = covariance[np.ix_(estimable, estimable)] / np.outer(se[estimable], se[estimable])
     values, vectors = np.linalg.eigh(correlation)
     keep = values > 1e-12 * values[-1]
     root = np.asarray((vectors[:, keep] * np.sqrt(values[keep])).T, dtype=np.float32)
-    drawn = np.empty((n_draws, len(freedom)), np.float32)
-    for begin in range(0, n_draws, CHUNK):
-        part = drawn[begin : begin + CHUNK]
-        np.abs(rng.standard_normal((len(part), len(root)), dtype=np.float32) @ root, out=part)
-        if sources is not None:
-            part_sources = sources._replace(parts=sources.parts[estimable])
-            times = TIMES_USED if len(sources.degrees) >= MANY_SOURCES else 1
-            ratios = part_sources.ratios(variance[estimable], -(-len(part) // times), rng)
-            np.sqrt(ratios, out=ratios)
-            for first in range(0, len(part), len(ratios)):
-                block = part[first : first + len(ratios)]
-                block /= ratios[: len(block)]
-    return drawn, freedom
+    # All points in turn, from any of them on.
+    point = ((np.arange(n_draws) + rng.random()) * (n_points / n_draws)).astype(np.int64)
+    errors = rng.standard_normal((n_draws, len(root)), dtype=np.float32) @ root
+    with_point = np.asarray(correlation, dtype=np.float32)[point]
+    errors -= with_point * errors[np.arange(n_draws), point][:, None]
+    ratio = None
+    if sources is not None and not is_known.all():
+        parts = np.where(is_known[:, None], 0.0, sources.parts[estimable])
+        estimated = sources._replace(parts=parts)
+        ratio = np.sqrt(estimated.ratios(variance[estimable], n_draws, rng))
+    return _Exceedances(errors, with_point, point, rng.random(n_draws), ratio, freedom)
 
 
 def of_replicates(

@@ -61,7 +61,6 @@ from rhale_stats.schema.padding import padded
 
 # Intervals about the curve as it was centred, which are computed again.
 ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")
-REFERENCE_DRAWS = 10_000
 
 
 def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
@@ -150,7 +149,7 @@ def _intervals(
     if "curve_band" in effect:
         level = float(effect["curve_band"].attrs.get("ci_prob", 0.95))
         rng = np.random.default_rng(0)
-        widths["band"] = joint_quantiles(joint, degrees, level, REFERENCE_DRAWS, rng) * se
+        widths["band"] = joint_quantiles(joint, degrees, level, intervals.N_DRAWS, rng) * se
     results = {}
     for end, half in widths.items():
         half = np.where(se == 0, 0.0, half)
@@ -409,7 +408,7 @@ def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
 
 
 # Draws for a band that is not asked for.
-N_DRAWS = 200
+FEW_DRAWS = 200
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
@@ -462,7 +461,7 @@ def contrast(
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = rows[0].fit, rows[1].fit
-    request = ComparisonOptions(None, None, level, N_DRAWS, 0, "none")
+    request = ComparisonOptions(None, None, level, FEW_DRAWS, 0, "none")
     reference = CurveReference(places[:1], np.ones(1))
     difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), reference)
     lower, upper = difference.difference_ci[1]

@@ -11,6 +11,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.survey import GroupsOrDesign
+from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import (
@@ -338,7 +339,7 @@ def compare(
     paired: tuple[xr.Dataset, xr.Dataset] | None = None,
     groups: GroupsOrDesign | None = None,
     level: float = 0.95,
-    n_draws: int = 20_000,
+    n_draws: int = N_DRAWS,
     rng: np.random.Generator | int | None = None,
     adjust: str = "holm",
 ) -> xr.Dataset:

@@ -50,8 +50,6 @@ from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_l
 from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import padded
 
-N_DRAWS = 10_000
-
 
 def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Dataset:
     """One feature of a profile, relative to a value of it where one is given."""
@@ -92,7 +90,9 @@ def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
         quantile = intervals.student(level, degrees)
         if end == "curve_band":
             joint = of_one_scale(covariance, degrees)
-            quantile = joint_quantiles(joint, degrees, level, N_DRAWS, np.random.default_rng(0))
+            quantile = joint_quantiles(
+                joint, degrees, level, intervals.N_DRAWS, np.random.default_rng(0)
+            )
         half = np.where(se == 0, 0.0, quantile * se)
         curve = out["curve"].values
         ends = np.stack([curve - half, curve + half], -1)

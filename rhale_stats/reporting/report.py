@@ -19,6 +19,7 @@ from markupsafe import Markup, escape
 
 from rhale_stats.answers.sentences import answers_in, outputs_in, uncertainty_text
 from rhale_stats.arguments.words import shown
+from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
 from rhale_stats.reporting.figures import small_feature, small_overview
@@ -41,16 +42,12 @@ from rhale_stats.schema.validation import validated
 MAX_FEATURES, MAX_CURVES = 14, 4
 
 
-# Draws from which the bands of groups are made.
-BAND_DRAWS = 20_000
-
-
 def _with_bands(tree: xr.DataTree) -> xr.DataTree:
     """The explanation with bands of the groups' curves, which only pictures need."""
     tree = tree.copy()
     for region in regions_of(tree).values():
         effect = region["effect"].to_dataset()
-        with_band = over_outputs(confband)(effect, float(tree.attrs["level"]), BAND_DRAWS, 0)
+        with_band = over_outputs(confband)(effect, float(tree.attrs["level"]), N_DRAWS, 0)
         # There is none where no errors are known, of few groups.
         band = with_band["curve_band"].where(effect["curve_se"].notnull().any("edge"))
         region["effect"].dataset = effect.assign(curve_band=band)

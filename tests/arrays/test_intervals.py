@@ -262,7 +262,7 @@ def test_pvalue_of_the_largest_deviation():
         exact = 2 * stats.norm.sf(statistic)
         assert abs(pvalue(statistic) - exact) < 3 * np.sqrt(exact * (1 - exact) / DRAWS)
     assert pvalue(0.0) == 1
-    assert pvalue(INF) == 1 / (1 + DRAWS)
+    assert pvalue(INF) == 0
     assert pvalue(0.0, np.zeros((2, 2))) == 1
     assert pvalue(1.0, np.zeros((2, 2))) == 0
     assert np.isnan(pvalue(NAN, np.full((2, 2), NAN)))
@@ -629,21 +629,42 @@ def test_intervals_of_tables_have_their_ends_last():
             assert_allclose(intervals.unskewed(error, skewness[at]), t, rtol=1e-10)
 
 
-@pytest.mark.parametrize("n_draws", [100, 4096, 5000])
-def test_draws_of_errors_have_their_covariance_in_every_block(n_draws):
-    """The p-value of a score at one point, and of the largest of two equal ones."""
-    rng = np.random.default_rng(3)
-    covariance = np.full((2, 2), 4.0)
-    found = intervals.largest_deviation_pvalue(covariance, 1.0, np.inf, n_draws, rng)
-    expected = 2 * stats.norm.sf(1.0)
-    error = np.sqrt(expected * (1 - expected) / n_draws)
-    assert abs(found - expected) < 4 * error + 1 / n_draws
-    independent = intervals.largest_deviation_pvalue(4 * np.eye(2), 1.0, np.inf, n_draws, rng)
-    assert abs(independent - (1 - (1 - expected) ** 2)) < 4 * error + 1 / n_draws
-    # Next to 0 a score is reached by every draw, a huge one by the observed one only.
-    for score, share in ((1e-6, 1.0), (40.0, 1 / (1 + n_draws))):
-        found = intervals.largest_deviation_pvalue(covariance, score, np.inf, n_draws, rng)
-        assert found == pytest.approx(share)
+@pytest.mark.parametrize("score", [1e-6, 1.0, 3.0, 10.0, 30.0, 39.0])
+@pytest.mark.parametrize("degrees", [np.inf, 7.0])
+def test_the_chance_of_a_largest_deviation_is_known_in_every_tail(score, degrees):
+    """Equal points are one; of independent ones it is 1 - (1 - p)^k, over one scale less."""
+    n_draws, chance, k = 2000, 2 * stats.norm.sf(score), 4
+
+    def found(covariance):
+        rng = np.random.default_rng(3)
+        return intervals.largest_deviation_pvalue(covariance, score, degrees, n_draws, rng)
+
+    # Far out no draw of the scale is small enough: then it is the sum over points.
+    together = found(np.full((k, k), 4.0))
+    if score < 5 or np.isinf(degrees):
+        assert_allclose(together, chance, rtol=1e-6)
+    assert chance <= together * (1 + 1e-9) <= k * chance * (1 + 1e-6)
+    independent = -np.expm1(k * np.log1p(-chance))
+    error = 4 * chance * np.sqrt(k / n_draws)  # of a mean of numbers between 1 / k and 1
+    assert found(4 * np.eye(k)) <= independent + error
+    if np.isinf(degrees):
+        assert found(4 * np.eye(k)) >= independent - error
+
+
+def test_a_smooth_curve_leaves_its_band_as_often_as_its_path_is_long():
+    """Hotelling (1939): Z = cos(t) a + sin(t) b is beyond c with chance exp(-c² / 2) half a turn.
+
+    That is the chance that the length of (a, b) is beyond c, whose direction is some t.
+    """
+    turn = np.linspace(0, np.pi, 200, endpoint=False)
+    covariance = np.cos(turn[:, None] - turn)
+    for score in (1.0, 2.5, 6.0):
+        rng = np.random.default_rng(0)
+        found = intervals.largest_deviation_pvalue(covariance, score, np.inf, 4000, rng)
+        assert_allclose(found, np.exp(-(score**2) / 2), rtol=0.06)
+    rng = np.random.default_rng(0)
+    found = intervals.largest_deviation(covariance, 0.95, np.inf, 4000, rng)
+    assert_allclose(found, np.sqrt(-2 * np.log(0.05)), rtol=0.01)
 
 
 def test_a_sorted_share_of_draws_column_by_column(rng):
