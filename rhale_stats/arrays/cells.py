@@ -8,9 +8,10 @@ rows each the two agree. F at any edge is the sum of (mean of a cell) x (width o
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rhale_stats.arrays import binning
@@ -19,6 +20,7 @@ from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.cell_moments import CellMoments
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 
+T = TypeVar("T", bound=np.generic)
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MAX_CELLS = 15, 400
 # A cell that is wider than this share of the inner range is divided, and has fewer rows.
@@ -126,10 +128,15 @@ def union(a: FloatArray, b: FloatArray) -> FloatArray:
     """All values of two ascending arrays, each once: many times as fast as ``np.union1d``."""
     both = np.concatenate([a, b])
     both.sort(kind="stable")
-    new = np.empty(len(both), dtype=bool)
+    return distinct(both)
+
+
+def distinct(values: NDArray[T]) -> NDArray[T]:
+    """Ascending values, each once: ten times as fast as ``np.unique``."""
+    new = np.empty(len(values), dtype=bool)
     new[:1] = True
-    np.not_equal(both[1:], both[:-1], out=new[1:])
-    return both[new]
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new]
 
 
 def nested_edges(
@@ -158,7 +165,7 @@ def nested_edges(
     none = _Running(len(x), None)
     running = none if weight is None else _Running.from_weights(weight)
     if gaps is None:
-        gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
+        gaps = gap_edges(x, weight)
     fixed = union(bins, gaps)
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
@@ -177,7 +184,7 @@ def nested_edges(
     left = running.row_at(rank * (1 - 1e-12))
     left = np.searchsorted(x, x[left], side="right") - 1  # the last of its ties
     inside = left + 1 < first[stretch + 1]
-    left = np.unique(left[inside])
+    left = distinct(left[inside])
     edges = union(fixed, _between(x[left], x[left + 1]))
     low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
@@ -237,11 +244,8 @@ def _halved(
         edges = union(edges, _between(x[right - 1], x[right]))
 
 
-def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
-    """Ends of the stretches without rows among sorted values, next to the rows on both sides.
-
-    ``running`` are sums of the rows' weights up to each.
-    """
+def gap_edges(x: FloatArray, weight: FloatArray | None = None) -> FloatArray:
+    """Ends of the stretches without rows among sorted values, next to the rows on both sides."""
     if len(x) < NEIGHBOURS:
         return np.zeros(0)
     apart = np.diff(x)
@@ -256,6 +260,7 @@ def gap_edges(x: FloatArray, running: FloatArray | None = None) -> FloatArray:
     inner = places[int(0.99 * (len(places) - 1))] - places[int(np.ceil(0.01 * (len(places) - 1)))]
     wide = np.flatnonzero(apart > GAP_SHARE * inner) if inner > 0 else np.zeros(0, dtype=np.int64)
     edges = []
+    running = np.cumsum(weight) if len(wide) and weight is not None else None
     for gap in wide:
         row = gap + 1 if first is None else first[gap + 1]
         share = row / len(x) if running is None else running[row - 1] / running[-1]
@@ -294,9 +299,9 @@ def count_edges(
         x, weight = x[order], None if weight is None else weight[order]
     running = _Running(len(x), None) if weight is None else _Running.from_weights(weight)
     if gaps is None:
-        gaps = gap_edges(x, None if running.sums is None else running.sums[1:])
+        gaps = gap_edges(x, weight)
     last = running.row_at(running.total * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
-    last = np.unique(np.searchsorted(x, x[last], side="right") - 1)
+    last = distinct(np.searchsorted(x, x[last], side="right") - 1)
     last = last[last + 1 < len(x)]
     inner = _between(x[last], x[last + 1])
     # No edge inside a gap.

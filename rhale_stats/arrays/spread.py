@@ -192,7 +192,7 @@ class _SpreadSearch:
 
     def places(self) -> IntArray:
         """Places of edges: the ends of runs of cells."""
-        return np.unique(np.append(np.arange(0, self.n_cells, self.step), self.n_cells))
+        return np.append(np.arange(0, self.n_cells, self.step), self.n_cells)
 
     def cost(self, begin: IntArray, end: IntArray) -> FloatArray:
         """Cost of bins without the penalty; infinite where rows are too few.

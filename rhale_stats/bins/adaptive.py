@@ -111,8 +111,9 @@ class AdaptiveBins:
 
     def cells(self, column: Column) -> Axis:
         """The fine grid: cells of equal numbers of rows, some to one of ``max_bins``, and gaps."""
+        of_rows, ends = (column.x, column.counts), (column.low, column.high)
         return binning.variable_axis(
-            count_edges(column.x, column.counts, column.low, column.high, self._most_cells)
+            count_edges(*of_rows, *ends, self._most_cells, gaps=column.gaps)
         )
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:

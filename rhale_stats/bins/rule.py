@@ -42,7 +42,7 @@ class Column:
     ``low`` and ``high`` are the ends of the axis. With honest bins the rule gets a part of the rows
     only, and its values need not reach these ends. ``cells`` are the edges of the cells if the
     local effects are slopes across cells (math [2]), of which bins are unions; None if they are
-    derivatives.
+    derivatives. ``gaps`` are the ends of the stretches without rows, known if ``x`` ascends.
     """
 
     name: str
@@ -51,6 +51,7 @@ class Column:
     high: float
     counts: FloatArray | None
     cells: FloatArray | None = None
+    gaps: FloatArray | None = None
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ class CellGrid(NamedTuple):
         is_edge = edges[position] == nested
         # Between two places the edge is that of the cell on the right.
         right = np.minimum(np.searchsorted(place, nested[~is_edge]), len(occupied) - 1)
-        return np.union1d(occupied[right], position[is_edge][:-1])
+        return cell_kernel.union(occupied[right], position[is_edge][:-1])
 
 
 def grid_of(
@@ -125,7 +125,7 @@ def grid_of(
     ``slopes_across`` are the edges of the cells that local effects are slopes across, if any.
     """
     low, high = ends
-    places = rows.places(position)
+    places = _sorted_places(rows, position)
     if slopes_across is not None:
         slopes_across = _reached(slopes_across, low, high)
         low, high = float(slopes_across[0]), float(slopes_across[-1])
@@ -134,6 +134,8 @@ def grid_of(
     column = Column(name, places.x, low, high, places.weight, slopes_across)
     if low == high:
         return _without_rows(column)
+    gaps = cell_kernel.gap_edges(places.x, places.weight)
+    column = replace(column, gaps=gaps)
     axis = cells_of(rule, column)
     rule_edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
     fixed = _given_cells(rule, column, rule_edges)
@@ -141,13 +143,24 @@ def grid_of(
         inside = (column.cells > rule_edges[0]) & (column.cells < rule_edges[-1])
         fixed = cell_kernel.union(rule_edges, column.cells[inside])
     equal = not isinstance(axis, Variable)
-    return _grid(_without_rows(column), rule_edges, fixed, places, equal=equal)
+    return _grid(_without_rows(column), rule_edges, fixed, places, gaps, equal=equal)
 
 
 def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
     """The grid with the same edges for the rule, and cells of the curve for other rows."""
-    fixed, places = grid.edges if grid.fixed else None, rows.places(position)
-    return _grid(grid.column, grid.rule_edges, fixed, places, equal=grid.equal)
+    fixed, places = grid.edges if grid.fixed else None, _sorted_places(rows, position)
+    gaps = cell_kernel.gap_edges(places.x, places.weight)
+    return _grid(grid.column, grid.rule_edges, fixed, places, gaps, equal=grid.equal)
+
+
+def _sorted_places(rows: Source, position: int) -> SortedValues:
+    """Where the rows of one feature are on its axis, in their order."""
+    places = rows.places(position)
+    if places.ordered:
+        return places
+    x, weight, frequency, _ = places
+    order = sorting(x)
+    return SortedValues(x[order], None if weight is None else weight[order], frequency, True)
 
 
 def _grid(
@@ -155,17 +168,13 @@ def _grid(
     rule_edges: FloatArray,
     fixed: FloatArray | None,
     places: SortedValues,
+    gaps: FloatArray,
     *,
     equal: bool,
 ) -> CellGrid:
     """A grid of ``fixed`` cells, or of cells of a few rows each."""
     n_cells, least = _asked(places)
-    x, weight = places.x, places.weight
-    if not places.ordered:
-        order = sorting(x)
-        x, weight = x[order], None if weight is None else weight[order]
-    gaps = cell_kernel.gap_edges(x, None if weight is None else np.cumsum(weight))
-    fine = fixed
+    x, weight, fine = places.x, places.weight, fixed
     if fine is None:
         low, high = min(x[0], rule_edges[0]), max(x[-1], rule_edges[-1])
         fine = cell_kernel.nested_edges(

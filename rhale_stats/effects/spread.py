@@ -14,6 +14,7 @@ from rhale_stats.arrays import spread as kernel
 from rhale_stats.arrays.accumulate import heterogeneity_se
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.cell_moments import Line
+from rhale_stats.arrays.cells import distinct
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
 from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
@@ -86,7 +87,7 @@ def spread_between(edges: FloatArray, fitted: FittedBins) -> Estimates:
     """The spread of one feature between ``edges``, by name: each at the nearest edge of a cell."""
     middle = (fitted.edges[1:-2] + fitted.edges[2:-1]) / 2
     inner = edges[1:-1] if len(fitted.edges) > 2 else edges[:0]
-    starts = np.unique(np.append(0, 1 + np.searchsorted(middle, inner)))
+    starts = distinct(np.append(0, 1 + np.searchsorted(middle, inner)))
     bins = kernel.residuals(fitted.rows.cells, *_fitted_effect(fitted)).merged(starts)
     return {
         "spread": np.sqrt(bins.moment("square")),
