@@ -351,7 +351,7 @@ def between_values(
         away, order = away[::2] - coarse(places[::2] - places[0]), 15
     else:
         away = away - cumulative_trapezoid(smooth, places, axis=0, initial=0)
-    error = np.ptp(away, axis=0) / order / np.ptp(values)
+    error = np.ptp(away, axis=0) / order / np.ptp(places)
     slope = np.diff(integral(edges - places[0]), axis=0) / np.diff(edges)[:, None]
     # Less the mean of the spline over the rows of a cell, those on an edge being halves.
     cell = bin_index(edges, values)

@@ -216,7 +216,7 @@ class Request:
                 )
             outputs, stored = yield Versions(position, arguments, rows)
             differences = self.quotients.quotient(outputs, stored, method, edges)
-            if edges is not None and kernel.are_repeated(x_present, weight if counted else None):
+            if edges is not None and kernel.are_repeated(*_with_weight(x_present, weight, counted)):
                 differences = yield from self._with_left(
                     differences, position, x_present, present, edges, outputs, stored
                 )
@@ -238,10 +238,10 @@ class Request:
     ) -> Differences:
         """Derivatives at few values say little of the effect between them: by a rule of order 4."""
         weight = self.sample.weight_at(present)
-        counts = weight if self.sample.frequency else None
-        if repeated_values(x, counts) is None:
+        some, counts = _with_weight(x, weight, self.sample.frequency)
+        if repeated_values(some, counts) is None:
             return differences
-        values, value_of = np.unique(x, return_inverse=True)
+        values, value_of = np.unique(some, return_inverse=True)
         self.few_values.append((name, len(values)))
         edges = kernel.cells_around(values, np.bincount(value_of, counts).astype(float))
         right, left, error = kernel.between_values(edges, x, differences.local_effect, weight)
@@ -304,8 +304,9 @@ class Request:
                 position, slope_of=table.names[position]
             )
         present = ~np.isnan(x)
-        counts = self.sample.weight_at(present) if self.sample.frequency else None
-        if table.has_cells(position) or repeated_values(x[present], counts) is not None:
+        weight = self.sample.weight_at(present)
+        some, counts = _with_weight(x[present], weight, self.sample.frequency)
+        if table.has_cells(position) or repeated_values(some, counts) is not None:
             return True
         assert self.quotients is not None, "a model is asked"
         return not self.quotients.takes_fractions(position)
@@ -349,6 +350,15 @@ class Request:
                     "method='finite_difference' takes them without a probe."
                 )
             warn(warning_text(self.jumping, then), JumpWarning)
+
+
+def _with_weight(
+    x: FloatArray, weight: FloatArray | None, is_frequency: bool
+) -> tuple[FloatArray, FloatArray | None]:
+    """Values of the rows with weight, and how often each occurs where weights say that."""
+    if weight is None:
+        return x, None
+    return x[weight > 0], weight[weight > 0] if is_frequency else None
 
 
 def _few_values_text(features: Sequence[tuple[str, int]], *, has_model: bool) -> str:

@@ -260,13 +260,15 @@ def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
     tied = np.zeros(len(present), dtype=bool)
     if LEFT in local:
         tied = local[LEFT].notnull().any("obs").values
-    groups: dict[bytes, RowsOfFeatures] = {}
+    groups, weighted = dict[bytes, RowsOfFeatures](), "weight" in local
     for position, (name, rows) in enumerate(zip(feature_names(local), present, strict=True)):
         key, group = rows.tobytes(), RowsOfFeatures([], np.flatnonzero(rows))
         if tied[position]:
-            halved = _halves(local.isel(feature=position, obs=group.rows))
+            # Without rows of weight 0, which would be on one side or the other, too.
+            some = group.rows[local["weight"].values[group.rows] > 0] if weighted else group.rows
+            halved = _halves(local.isel(feature=position, obs=some))
             key = f"halves {position}".encode()
-            group = RowsOfFeatures([], group.rows[halved.row], halved)
+            group = RowsOfFeatures([], some[halved.row], halved)
         groups.setdefault(key, group).names.append(name)
     return list(groups.values())
 
@@ -277,8 +279,7 @@ def _halves(column: xr.Dataset) -> Halves:
     edges = edges[np.isfinite(edges)]
     x, g, left = [column[name].values for name in ("x", "local_effect", LEFT)]
     weight = column["weight"].values if "weight" in column else None
-    positive = None if weight is None else weight[weight > 0]
-    unequal = positive is not None and len(positive) and positive.min() < positive.max()
+    unequal = weight is not None and weight.min(initial=np.inf) < weight.max(initial=0.0)
     in_sides = unequal and column.attrs.get("weight_kind") != "frequency"
     pieces = sides(edges, x, g, left) if in_sides else halves(edges, x, g, left, weight)
     if str(column["local_effect_method"].values) == "finite_difference":
