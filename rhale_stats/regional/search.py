@@ -100,7 +100,7 @@ class Work(NamedTuple):
         """The average effect in bins that follow it; None of few rows or a constant feature."""
         if len(self.search) < 2 * MIN_IN_BIN:
             return None
-        local = self.local.isel(feature=[position], obs=self.search)
+        local = self.local.isel(feature=[position], obs=np.flatnonzero(self.present)[self.search])
         row = one_feature(quiet_rhale(local, AdaptiveBins(), has_spread=False), 0)
         return row.pieces if row.sizes["bin"] else None
 
