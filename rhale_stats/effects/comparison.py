@@ -54,10 +54,11 @@ from rhale_stats.printing.text import number_text
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors, interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
-from rhale_stats.schema.features import feature_names, feature_position, is_grouped, label_of
+from rhale_stats.schema.features import feature_names, is_grouped, label_of
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, row_labels, same_rows
 from rhale_stats.schema.levels import level_names, level_text
 from rhale_stats.schema.padding import padded
+from rhale_stats.schema.parts import rows_of_feature
 
 # Intervals about the curve as it was centred, which are computed again.
 ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")
@@ -193,10 +194,11 @@ PAIRED = (("paired[0]", "a"), ("paired[1]", "b"))
 class Pairs(NamedTuple):
     """The rows of both effects in common units: pairs, or groups of them.
 
-    ``repeats``: the number of independent pairs that a unit represents.
+    ``sides`` are those of each feature, ``repeats`` the number of independent pairs that a unit
+    represents.
     """
 
-    sides: tuple[Clusters, Clusters]
+    sides: dict[str, tuple[Clusters, Clusters]]
     repeats: FloatArray
     grouped: bool
     source: str
@@ -250,17 +252,28 @@ def pairs_of(
         repeats = np.ones(n_groups)
         source = f"pairs of rows in {n_groups} groups"
         source = source if design is None else f"pairs of {design_text(design)}"
-    first, second = [
-        Clusters(columns(local.isel(obs=rows)), local, unit[rows], len(repeats))
-        for local, rows in zip(paired, used, strict=True)
-    ]
-    for side, effect, names_of_pair in zip((first, second), effects, PAIRED, strict=True):
-        for name in names:
+    sides = {}
+    for name in names:
+        first, second = [
+            _side(local, name, rows, unit, len(repeats))
+            for local, rows in zip(paired, used, strict=True)
+        ]
+        for side, effect, names_of_pair in zip((first, second), effects, PAIRED, strict=True):
             row = one_feature(effect, name)
             if row.sizes["bin"]:
-                check_same_rows(row, side.rows, feature_position(side.local, name), *names_of_pair)
+                check_same_rows(row, side.rows, 0, *names_of_pair)
+        sides[name] = first, second
     _check_rows_of_pairs(paired)
-    return Pairs((first, second), repeats, groups is not None, source, design)
+    return Pairs(sides, repeats, groups is not None, source, design)
+
+
+def _side(
+    local: xr.Dataset, name: str, used: NDArray[np.bool_], unit: IntArray, n_units: int
+) -> Clusters:
+    """The ``used`` rows of one feature with their units; halves have that of their row."""
+    own, numbers = rows_of_feature(local, name)
+    some = used[numbers]
+    return Clusters(columns(own.isel(obs=some)), own, unit[numbers[some]], n_units)
 
 
 def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
@@ -326,7 +339,7 @@ def paired_covariance(
     influences: list[tuple[influence.RowSums, influence.Loadings, bool]] = []
     degrees: list[FloatArray] = []
     unknown = np.zeros(len(z), dtype=bool)
-    for side, row, fit in zip(pairs.sides, rows, fits, strict=True):
+    for side, row, fit in zip(pairs.sides[rows[0].name], rows, fits, strict=True):
         grouped = _influences(side, row, fit, None if pairs.grouped else pairs.repeats)
         sums = grouped.sums
         degrees.append(grouped.curve_degrees(fit, z) if pairs.grouped else fit.degrees_by_cell(z))

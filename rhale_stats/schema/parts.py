@@ -18,7 +18,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.local_effects import Halves, halves, in_the_middle, sides
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.padding import by_feature, together
 from rhale_stats.schema.variables import variable
@@ -271,6 +271,15 @@ def features_by_rows(local: xr.Dataset) -> list[RowsOfFeatures]:
             group = RowsOfFeatures([], some[halved.row], halved)
         groups.setdefault(key, group).names.append(name)
     return list(groups.values())
+
+
+def rows_of_feature(local: xr.Dataset, name: str) -> tuple[xr.Dataset, IntArray]:
+    """Local effects of one feature at the rows that count for it, and the numbers of these rows."""
+    column = local.isel(feature=[feature_position(local, name)])
+    if not has_own_rows(column):
+        return column, np.arange(local.sizes["obs"])
+    (group,) = features_by_rows(column)
+    return group.select(column, column), group.rows
 
 
 def _halves(column: xr.Dataset) -> Halves:
