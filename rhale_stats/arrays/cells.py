@@ -124,7 +124,7 @@ def slope_correlation(
         return np.where(is_sloped, np.clip(both / np.sqrt(level * tilt), -1.0, 1.0), 0.0)
 
 
-def union(a: FloatArray, b: FloatArray) -> FloatArray:
+def union(a: NDArray[T], b: NDArray[T]) -> NDArray[T]:
     """All values of two ascending arrays, each once: many times as fast as ``np.union1d``."""
     both = np.concatenate([a, b])
     both.sort(kind="stable")

@@ -423,12 +423,12 @@ def _drawn(
     is_known = np.full(n_points, sources is None) | (freedom >= MANY_DEGREES)
     freedom = np.where(is_known, np.inf, freedom)
     correlation = covariance[np.ix_(estimable, estimable)] / np.outer(se[estimable], se[estimable])
+    # The symmetric root, which rounding does not turn.
     values, vectors = np.linalg.eigh(correlation)
-    keep = values > 1e-12 * values[-1]
-    root = np.asarray((vectors[:, keep] * np.sqrt(values[keep])).T, dtype=np.float32)
+    root = np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, dtype=np.float32)
     # All points in turn, from any of them on.
     point = ((np.arange(n_draws) + rng.random()) * (n_points / n_draws)).astype(np.int64)
-    errors = rng.standard_normal((n_draws, len(root)), dtype=np.float32) @ root
+    errors = rng.standard_normal((n_draws, n_points), dtype=np.float32) @ root
     with_point = np.asarray(correlation, dtype=np.float32)[point]
     errors -= with_point * errors[np.arange(n_draws), point][:, None]
     ratio = None

@@ -256,21 +256,26 @@ def move_to_means(
         values[rows] += means[0] - means[1]
 
 
-def on_both_sides(edges: FloatArray, x: FloatArray) -> FloatArray:
-    """Values in which every second row of those on an edge is just left of it."""
+def on_both_sides(edges: FloatArray, x: FloatArray, *ordered_by: FloatArray) -> FloatArray:
+    """Values in which every second row of those on an edge is just left of it.
+
+    Every second in the order of these other columns, or else of the rows.
+    """
     rows = on_edges(edges, x)[0]
-    to_left = rows[np.argsort(x[rows], kind="stable")][1::2]
+    to_left = rows[np.lexsort([column[rows] for column in (*ordered_by[::-1], x)])][1::2]
     x = x.copy()
     x[to_left] = np.nextafter(x[to_left], -np.inf)
     return x
 
 
-def sides(edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray) -> Halves:
-    """As `halves`, with whole rows on either side.
+def sides(
+    edges: FloatArray, x: FloatArray, g: FloatArray, left: FloatArray, weight: FloatArray
+) -> Halves:
+    """As `halves`, with whole rows on either side, whatever the order of the rows is.
 
     For precision weights that differ: two halves of a row would pass for two measurements.
     """
-    places = on_both_sides(edges, x)
+    places = on_both_sides(edges, x, weight, g)
     g = np.where((places < x) & ~np.isnan(left), left, g)
     return Halves(np.arange(len(x)), places, g, np.ones(len(x)), np.zeros(len(x), dtype=bool))
 

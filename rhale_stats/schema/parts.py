@@ -16,7 +16,7 @@ from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.local_effects import Halves, halves, in_the_middle, sides
-from rhale_stats.arrays.moments import IntArray
+from rhale_stats.arrays.moments import IntArray, need_squares
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import row_labels
@@ -288,9 +288,11 @@ def _halves(column: xr.Dataset) -> Halves:
     edges = edges[np.isfinite(edges)]
     x, g, left = [column[name].values for name in ("x", "local_effect", LEFT)]
     weight = column["weight"].values if "weight" in column else None
-    unequal = weight is not None and weight.min(initial=np.inf) < weight.max(initial=0.0)
-    in_sides = unequal and column.attrs.get("weight_kind") != "frequency"
-    pieces = sides(edges, x, g, left) if in_sides else halves(edges, x, g, left, weight)
+    frequency = column.attrs.get("weight_kind") == "frequency"
+    if weight is not None and need_squares(weight, frequency=frequency):
+        pieces = sides(edges, x, g, left, weight)
+    else:
+        pieces = halves(edges, x, g, left, weight)
     if str(column["local_effect_method"].values) == "finite_difference":
         return pieces
     return pieces._replace(x=in_the_middle(edges, pieces.x, x[pieces.row]))

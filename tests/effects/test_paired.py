@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
@@ -38,10 +39,10 @@ def test_pairs_are_the_rows():
     found = pairs_of(effects, local, None, NAMES)
     assert (found.grouped, found.source) == (False, "pairs of rows")
     assert_array_equal(found.repeats, np.ones(N))
-    for side, g in zip(found.sides, G, strict=True):
+    for side, g in zip(found.sides["x1"], G, strict=True):
         assert_array_equal(side.group, np.arange(N))
         assert side.n_groups == N
-        assert_array_equal(side.rows.local_effect[1], g[:, 1])
+        assert_array_equal(side.rows.local_effect[0], g[:, 1])
 
 
 def test_frequencies_count_pairs():
@@ -67,7 +68,7 @@ def test_two_groups_are_enough():
     found = pairs_of(effects, local, groups, NAMES)
     assert (found.grouped, found.source) == (True, "pairs of rows in 2 groups")
     assert_array_equal(found.repeats, [1, 1])
-    assert_array_equal(found.sides[0].group, np.where(np.arange(N) < 15, 1, 0))
+    assert_array_equal(found.sides["x0"][0].group, np.where(np.arange(N) < 15, 1, 0))
     with pytest.raises(ValueError, match=r"at least two different groups; got 1\."):
         pairs_of(effects, local, np.zeros(N), NAMES)
 
@@ -78,10 +79,10 @@ def test_rows_of_one_side_only():
     made = [rs.rhale(one, bins=BINS, honest=True, honest_fraction=0.5, rng=at)
             for at, one in enumerate(local)]  # fmt: skip
     found = pairs_of(tuple(made), local, np.arange(N) % 4, NAMES)
-    for side, effect in zip(found.sides, made, strict=True):
+    for side, effect in zip(found.sides["x0"], made, strict=True):
         assert len(side.group) == effect.attrs["n_rows"] == N // 2
     # The groups that rows have, not numbers of rows.
-    for side, one in zip(found.sides, local, strict=True):
+    for side, one in zip(found.sides["x0"], local, strict=True):
         where = [np.flatnonzero(one["x"].values[:, 0] == value)[0] for value in side.rows.x[0]]
         assert_array_equal(side.group, np.array(where) % 4)
 
@@ -110,7 +111,7 @@ def test_rows_have_the_same_names_and_a_value_in_common():
     one_changed = X.copy()
     one_changed[:, 0] = X[::-1, 0]
     effects, local = _both((X, one_changed))
-    assert pairs_of(effects, local, None, NAMES).sides[0].n_groups == N
+    assert pairs_of(effects, local, None, NAMES).sides["x0"][0].n_groups == N
     # Values that are missing in both are the same.
     gaps = [one.copy(deep=True) for one in local]
     for one in gaps:
@@ -156,3 +157,58 @@ def test_groups_with_rows_in_the_bin_of_every_cell():
     assert _groups_of_bins(sums, fit).tolist() == [3, 3, 2, 2]
     fit.of_levels = np.zeros((5, 5))
     assert _groups_of_bins(sums, fit).tolist() == [1, 2, 0, 2]
+
+
+def interacting(X):
+    return np.sin(X["k"]) * (X["z"] + 2)
+
+
+def changed_model(X):
+    return 1.5 * interacting(X) + 0.2 * X["k"] * X["z"]
+
+
+def numbered(n=900, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"k": rng.integers(0, 6, n) / 2, "z": rng.normal(1, 1, n)})
+
+
+def test_pairs_of_a_feature_whose_values_are_edges():
+    """Each step by all rows at both of its ends; a row moves both steps beside it."""
+    X = numbered()
+    both = [
+        rs.local_effects(f, X, features="k", progress=False) for f in (interacting, changed_model)
+    ]
+    effects = [rs.rhale(local, centering="start") for local in both]
+    found = rs.compare(*effects, paired=tuple(both), rng=0)
+    values, at = np.unique(X["k"], return_inverse=True)
+    moved, curve = np.zeros((len(X), len(values))), np.zeros(len(values))
+    for j in range(len(values) - 1):
+        high, low = (X.assign(k=value) for value in (values[j + 1], values[j]))
+        step = [(f(high) - f(low)).to_numpy() for f in (interacting, changed_model)]
+        rows = (at == j) | (at == j + 1)
+        own = (step[0] - step[1])[rows]
+        curve[j + 1 :] += own.mean()
+        moved[np.ix_(rows, np.arange(len(values)) > j)] += (own - own.mean())[:, None] / len(own)
+    z = found["grid_value"].values[0]
+    is_edge = np.isin(z, values)
+    assert is_edge.sum() == len(values)
+    assert_allclose(found["difference"].values[0][is_edge], curve, atol=1e-9)
+    expected = np.sqrt(np.sum(moved**2, axis=0))
+    # Rows at the ends have a second half, with the mean of their step; and leverage is corrected.
+    assert_allclose(found["difference_se"].values[0][is_edge], expected, rtol=0.06)
+    grouped = rs.compare(*effects, paired=tuple(both), groups=np.arange(len(X)), rng=0)
+    assert_allclose(grouped["difference_se"], found["difference_se"], rtol=0.02)
+
+
+def test_pairs_without_values_are_left_out_of_their_feature():
+    X = numbered().assign(k=lambda X: X["k"] + X["z"] / 8)
+    X.loc[::7, "k"] = np.nan
+    options = {"features": "k", "missing": "drop", "progress": False}
+    results = []
+    for rows in (X, X.dropna()):
+        both = [rs.local_effects(f, rows, **options) for f in (interacting, changed_model)]
+        effects = [rs.rhale(local) for local in both]
+        results.append(rs.compare(*effects, paired=tuple(both), rng=0))
+    whole, some = [result.dropna("grid") for result in results]
+    for name in ("difference", "difference_se", "difference_band", "p_value"):
+        assert_allclose(whole[name], some[name], rtol=1e-9)

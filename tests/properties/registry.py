@@ -46,6 +46,12 @@ def table(seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
+def rounded(seed: int = 0) -> pd.DataFrame:
+    """The same with few values of two columns, which are edges of cells."""
+    X = table(seed)
+    return X.assign(b=np.round(X["b"], 1), c=np.round(20 * X["c"]) / 20)
+
+
 def model(X: pd.DataFrame) -> Any:
     """Smooth, with interactions, and with skewed local effects."""
     return np.exp(0.4 * X["a"] + 0.3 * X["b"]) * (1 + 0.5 * X["c"]) + np.sin(X["b"])
@@ -58,13 +64,14 @@ class Given:
     model: Callable[[pd.DataFrame], Any]
     X: pd.DataFrame
     weights: Any = None
+    weight_kind: str = "frequency"
 
     @property
     def weighted(self) -> dict[str, Any]:
         """Arguments of weights: numbers of repeated rows, if there are any."""
         if self.weights is None:
             return {}
-        return {"weights": self.weights, "weight_kind": "frequency"}
+        return {"weights": self.weights, "weight_kind": self.weight_kind}
 
     def fit(self, rows: pd.DataFrame) -> Callable[[pd.DataFrame], Any]:
         """A model of these rows, whose only parameter is a share."""
@@ -80,7 +87,7 @@ class Given:
 
     @cached_property
     def local(self) -> xr.Dataset:
-        return rs.local_effects(self.model, self.X, **self.weighted)
+        return rs.local_effects(self.model, self.X, progress=False, **self.weighted)
 
     @cached_property
     def effect(self) -> xr.Dataset:
