@@ -213,17 +213,21 @@ class Children(NamedTuple):
 
 
 def threshold_children(
-    codes: NDArray[np.integer], n_codes: int, rows: Tabled
+    codes: NDArray[np.integer], n_codes: int, rows: Tabled, n_draws: int = 1
 ) -> Iterator[Children]:
     """Both sides of every threshold: split k has the codes up to k on its left.
 
     Right sides are summed separately, because differences would lose digits. Many codes are handled
-    in blocks, to limit memory.
+    in blocks, to limit memory. ``rows`` may be those of several draws one behind the other, which
+    have the same codes: splits are those of each in turn.
     """
     if n_codes <= BLOCK_CODES:
-        sums = rows.table(codes, n_codes)
-        yield Children(0, np.cumsum(sums, axis=1)[:, :-1], _from_the_right(sums)[:, 1:])
+        sums = _of_draws(codes, n_codes, rows, n_draws)
+        left, right = np.cumsum(sums, axis=2)[:, :, :-1], _from_the_right(sums, axis=2)[:, :, 1:]
+        shape = len(sums), n_draws * (n_codes - 1), sums.shape[-1]
+        yield Children(0, left.reshape(shape), right.reshape(shape))
         return
+    assert n_draws == 1, "many codes are handled one draw after the other"
     block = codes // BLOCK_CODES
     n_blocks = -(-n_codes // BLOCK_CODES)
     of_blocks = rows.table(block, n_blocks)
@@ -246,17 +250,28 @@ def threshold_children(
         yield Children(first, left[:, :n_splits], right[:, :n_splits])
 
 
-def _from_the_right(sums: FloatArray) -> FloatArray:
+def _from_the_right(sums: FloatArray, axis: int = 1) -> FloatArray:
     """Sums over each code and all after it."""
-    return np.asarray(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1])
+    return np.asarray(np.flip(np.cumsum(np.flip(sums, axis), axis), axis))
+
+
+def _of_draws(codes: NDArray[np.integer], n_codes: int, rows: Tabled, n_draws: int) -> FloatArray:
+    """Sums over the rows of every code in every draw, (sum, draw, code, cell)."""
+    if n_draws > 1:
+        first = n_codes * np.arange(n_draws, dtype=np.int32)
+        codes = (first[:, None] + codes).ravel()
+    sums = rows.table(codes, n_draws * n_codes)
+    return sums.reshape(len(sums), n_draws, n_codes, -1)
 
 
 def subset_children(
-    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Tabled
+    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Tabled, n_draws: int = 1
 ) -> Iterator[Children]:
     """Both sides of every subset of codes, (split, code)."""
-    sums = rows.table(codes, subsets.shape[1])
-    yield Children(0, subsets.astype(np.float64) @ sums, (~subsets).astype(np.float64) @ sums)
+    sums = _of_draws(codes, subsets.shape[1], rows, n_draws)
+    shape = len(sums), n_draws * len(subsets), sums.shape[-1]
+    left, right = [side.astype(np.float64) @ sums for side in (subsets, ~subsets)]
+    yield Children(0, left.reshape(shape), right.reshape(shape))
 
 
 def one_against_rest(n_levels: int) -> NDArray[np.bool_]:

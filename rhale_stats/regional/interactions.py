@@ -237,10 +237,11 @@ def _pvalues(
     draw, order = null_rows(problem, node, groups, rng)
     in_order = [candidates.take(order) for candidates in tried]
     for begin in range(0, n_permutations, DRAWS):
-        draws = [draw() for _ in range(min(DRAWS, n_permutations - begin))]
-        for permuted in drawn_statistics(problem, node, draws, in_order):
-            largest = np.array([largest_of([column_statistics]) for column_statistics in permuted])
-            at_least_as_good += largest >= observed * (1 - TIE)
+        n_draws = min(DRAWS, n_permutations - begin)
+        drawn = drawn_statistics(problem, node, draw, n_draws, in_order)
+        for column, of_draws in enumerate(drawn):
+            largest = of_draws.max(axis=1, initial=-np.inf)
+            at_least_as_good[column] += np.sum(largest >= observed[column] * (1 - TIE))
     return (at_least_as_good + 1) / (n_permutations + 1)
 
 

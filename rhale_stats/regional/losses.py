@@ -72,32 +72,50 @@ def split_statistics(
     problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
 ) -> list[FloatArray]:
     """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
-    return _of_splits(problem.statistics, problem.least_rows, node, [rows], tried)[0]
+    each = _of_splits(problem.statistics, problem.least_rows, node, rows, 1, tried)
+    return [statistics[0] for statistics in each]
 
 
 def drawn_statistics(
-    problem: Searchable[R], node: Node[R], draws: Sequence[R], tried: Sequence[SplitCandidates]
-) -> list[list[FloatArray]]:
-    """`split_statistics` of each of several draws of the rows of a node, all together."""
-    return _of_splits(problem.statistics, problem.least_rows, node, draws, tried)
+    problem: Searchable[R],
+    node: Node[R],
+    draw: Callable[[int], R],
+    n_draws: int,
+    tried: Sequence[SplitCandidates],
+) -> list[FloatArray]:
+    """`split_statistics` of so many draws of the rows of a node, of every column (draw, split).
+
+    ``draw`` gives the rows of several draws, one behind the other.
+    """
+    most = max(max(candidates.n_codes, candidates.n_splits) for candidates in tried)
+    at_once = max(min(BLOCK_ROWS // len(node.row_numbers), PROBLEMS // most), 1)
+    at_once = at_once if most <= search.BLOCK_CODES else 1
+    parts = []
+    for begin in range(0, n_draws, at_once):
+        n = min(at_once, n_draws - begin)
+        least = problem.least_rows
+        parts.append(_of_splits(problem.statistics, least, node, draw(n), n, tried))
+    return [np.concatenate(of_column) for of_column in zip(*parts, strict=True)]
 
 
 def split_degrees(
     problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
 ) -> list[FloatArray]:
     """Degrees of freedom of the denominators of these; -inf if not allowed."""
-    return _of_splits(problem.degrees, problem.least_rows, node, [rows], tried)[0]
+    each = _of_splits(problem.degrees, problem.least_rows, node, rows, 1, tried)
+    return [degrees[0] for degrees in each]
 
 
 def _of_splits(
     statistic: Callable[[search.Children, R, Node[R]], FloatArray],
     least: float,
     node: Node[R],
-    draws: Sequence[R],
+    rows: R,
+    n_draws: int,
     tried: Sequence[SplitCandidates],
-) -> list[list[FloatArray]]:
-    statistics = [[np.full(some.n_splits, -np.inf) for some in tried] for _ in draws]
-    rows = draws[0]  # all of them are about the same centres, and have weights of one kind
+) -> list[FloatArray]:
+    """A statistic of all splits of every column, (draw, split), of rows of several draws."""
+    statistics = [np.full((n_draws, candidates.n_splits), -np.inf) for candidates in tried]
     waiting: list[tuple[FloatArray, search.Children]] = []
 
     def solve() -> None:
@@ -112,31 +130,30 @@ def _of_splits(
         )
         begin = 0
         for out, children in waiting:
-            n = children.left.shape[1]
-            out[children.first : children.first + n] = values[begin : begin + n]
-            begin += n
+            end = begin + children.left.shape[1]
+            of_draws = values[begin:end].reshape(n_draws, -1)
+            out[:, children.first : children.first + of_draws.shape[1]] = of_draws
+            begin = end
         waiting.clear()
 
-    n_waiting = 0
-    for drawn, of_draw in zip(draws, statistics, strict=True):
-        for candidates, out in zip(tried, of_draw, strict=True):
-            for children in _children(candidates, drawn):
-                waiting.append((out, children))
-                n_waiting += children.left.shape[1]
-                if n_waiting >= PROBLEMS // 2:
-                    solve()
-                    n_waiting = 0
+    for candidates, out in zip(tried, statistics, strict=True):
+        for children in _children(candidates, rows, n_draws):
+            waiting.append((out, children))
+            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
+                solve()
     if waiting:
         solve()
     return statistics
 
 
-def _children(candidates: SplitCandidates, rows: search.Tabled) -> Iterator[search.Children]:
+def _children(
+    candidates: SplitCandidates, rows: search.Tabled, n_draws: int = 1
+) -> Iterator[search.Children]:
     if not candidates.n_splits:
         return iter(())
     if candidates.subsets is None:
-        return search.threshold_children(candidates.codes, candidates.n_codes, rows)
-    return search.subset_children(candidates.codes, candidates.subsets, rows)
+        return search.threshold_children(candidates.codes, candidates.n_codes, rows, n_draws)
+    return search.subset_children(candidates.codes, candidates.subsets, rows, n_draws)
 
 
 def _solve(

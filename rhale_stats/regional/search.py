@@ -24,7 +24,6 @@ from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.rows import Rows, columns, honest_split
 from rhale_stats.regional.losses import (
-    BLOCK,
     DRAWS,
     LOSSES,
     MIN_IN_BIN,
@@ -512,9 +511,9 @@ class SplitTree(Generic[R]):
         while number < most:
             # As many as are needed whatever they tell.
             needed = min(enough - as_good, (most if as_good else few) - number, DRAWS)
-            draws = [draw() for _ in range(needed)]
-            for statistics in drawn_statistics(problem, node, draws, tried):
-                as_good += largest_of(statistics) >= observed * (1 - TIE)
+            drawn = drawn_statistics(problem, node, draw, needed, tried)
+            largest = np.concatenate(drawn, axis=1).max(axis=1)
+            as_good += int(np.count_nonzero(largest >= observed * (1 - TIE)))
             number += needed
             if as_good == enough:
                 return as_good / number
@@ -546,28 +545,31 @@ def along(problem: Searchable[R], node: Node[R]) -> IntArray:
     return sorting(problem.x[node.row_numbers])
 
 
-def exchanged(node: Node[R], order: IntArray, rng: np.random.Generator, block: int = BLOCK) -> R:
-    """The rows in that order, when neighbours have exchanged all but their conditioning values."""
-    return node.rows.take(order[search.shuffled(len(order), min(block, len(order)), rng)])
-
-
 def null_rows(
     problem: Searchable[R], node: Node[R], groups: IntArray | None, rng: np.random.Generator
-) -> tuple[Callable[[], R], IntArray]:
-    """How rows are drawn under the null (math [39]), and the order in which they come.
+) -> tuple[Callable[[int], R], IntArray]:
+    """How rows are drawn so many times under the null, math [39], and the order that they come in.
 
-    Without groups neighbours exchange their conditioning values. With groups the distances from
-    the means of bins change their sign, all rows of a group together.
+    Without groups neighbours exchange all but their conditioning values. With groups the distances
+    from the means of bins change their sign, all rows of a group together.
     """
     if groups is None:
         order = along(problem, node)
-        return lambda: exchanged(node, order, rng, problem.block), order
+        n, block = len(order), min(problem.block, len(order))
+
+        def exchanged(n_draws: int) -> R:
+            places = [order[search.shuffled(n, block, rng)] for _ in range(n_draws)]
+            return node.rows.take(np.concatenate(places))
+
+        return exchanged, order
     present, of_row = np.unique(groups[node.row_numbers], return_inverse=True)
-    apart = problem.apart(node, of_row)
-    return (
-        lambda: problem.flipped(apart, rng.choice([-1.0, 1.0], len(present))[of_row]),
-        np.arange(len(of_row)),
-    )
+    apart, every = problem.apart(node, of_row), np.arange(len(of_row))
+
+    def flipped(n_draws: int) -> R:
+        signs = [rng.choice([-1.0, 1.0], len(present))[of_row] for _ in range(n_draws)]
+        return problem.flipped(apart.take(np.tile(every, n_draws)), np.concatenate(signs))
+
+    return flipped, every
 
 
 def least_of(losses: Sequence[FloatArray]) -> float:

@@ -213,12 +213,13 @@ def test_p_values_of_every_column_by_hand(monkeypatch):
             return self, node
 
     monkeypatch.setattr(interactions, "split_statistics", statistics)
-    monkeypatch.setattr(
-        interactions,
-        "drawn_statistics",
-        lambda p, n, draws, t: [statistics(p, n, d, t) for d in draws],
-    )
-    monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda: "drawn", np.array([1, 0])))
+
+    def of_draws(problem, node, draw, n_draws, tried):
+        each = [statistics(problem, node, draw(1), tried) for _ in range(n_draws)]
+        return [np.array(of_column) for of_column in zip(*each, strict=True)]
+
+    monkeypatch.setattr(interactions, "drawn_statistics", of_draws)
+    monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda _: "drawn", np.array([1, 0])))
     tried = [SplitCandidates(np.arange(2), 2)] * 3
     found = interactions._pvalues(Coarse(), Coarse(), tried, 4, None, None)
     assert_allclose(found, [4 / 5, 2 / 5, 1])

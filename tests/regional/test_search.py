@@ -142,11 +142,14 @@ def by_chance(
 
     order = np.array([3, 1, 0, 2])
     monkeypatch.setattr(search, "split_statistics", statistics)
-    monkeypatch.setattr(
-        search, "drawn_statistics", lambda p, n, draws, t: [statistics(p, n, d, t) for d in draws]
-    )
+
+    def of_draws(problem, node, draw, n_draws, tried):
+        each = [statistics(problem, node, draw(1), tried) for _ in range(n_draws)]
+        return [np.array(of_column) for of_column in zip(*each, strict=True)]
+
+    monkeypatch.setattr(search, "drawn_statistics", of_draws)
     monkeypatch.setattr(search, "split_degrees", lambda *_: [np.array(degrees), np.array([])])
-    monkeypatch.setattr(search, "null_rows", lambda *_: (lambda: "drawn", order))
+    monkeypatch.setattr(search, "null_rows", lambda *_: (lambda _: "drawn", order))
     settings = SplitSearch(level=level, n_permutations=most)
     tree = SplitTree(Coarse(), [COLUMN], settings, np.random.default_rng(0), groups=groups)
     return tree._pvalue(node_with(1.0), [SplitCandidates(np.arange(4), 4)]), len(drawings)
@@ -274,13 +277,13 @@ def test_rows_under_the_null(rng):
     node = node_of(problem, np.arange(n), 0.0)
     draw, order = search.null_rows(problem, node, None, rng)
     assert x[order].tolist() == sorted(x)
-    drawn = np.array([draw().effect for _ in range(40)]) + node.rows.centre
+    drawn = draw(40).effect.reshape(40, n) + node.rows.centre
     # Rows are in order, but for their block: 0 to 3, 4 to 7, and the last two.
     assert ((drawn // 4) == np.arange(n) // 4).all()
     assert all(len(np.unique(drawn[:, at])) == (4 if at < 8 else 2) for at in range(n))
     few = node_of(problem, np.arange(3), 0.0)
     draw, order = search.null_rows(problem, few, None, rng)
-    values = {tuple(draw().effect + few.rows.centre) for _ in range(100)}
+    values = {tuple(row) for row in draw(100).effect.reshape(100, 3) + few.rows.centre}
     assert len(values) == 6
     # Of two groups among all three; the third has no rows in this node.
     groups = np.array([0, 2, 0, 0, 2, 1, 1, 2, 1, 0])
@@ -290,7 +293,8 @@ def test_rows_under_the_null(rng):
     assert order.tolist() == list(range(7))
     apart = problem.apart(node, (groups[at] == 2).astype(int)).effect
     with np.errstate(invalid="ignore"):
-        signs = {tuple(np.sign(draw().effect / apart)[[0, 1, 2]]) for _ in range(60)}
+        drawn = np.sign(draw(60).effect.reshape(60, -1) / apart)
+        signs = {tuple(row[[0, 1, 2]]) for row in drawn}
     assert signs == {(a, b, a) for a in (-1.0, 1.0) for b in (-1.0, 1.0)}
 
 
