@@ -24,6 +24,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.chunks import all_see, array_of, client_of, listed, of_all
 from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source
 from rhale_stats.schema.checks import is_chunked
+from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute, joined_checksum
 from rhale_stats.schema.parts import has_own_rows
@@ -384,9 +385,10 @@ class RowSample(NamedTuple):
 def _check_mergeable(local: xr.Dataset, *, precise: bool) -> None:
     """Raise ``ValueError`` for rows of which sums over chunks are not enough."""
     if has_own_rows(local):
+        what = "rows on edges of cells" if LEFT in local else "missing values"
         raise ValueError(
-            "local must have a value of every feature in every row here where it is in chunks; got "
-            "missing values. Drop these rows before local_effects, or use local.compute()."
+            f"local must have one value of every feature in every row here where it is in chunks; "
+            f"got {what}. Drop these rows before local_effects, or use local.compute()."
         )
     if "weight" in local and local.attrs.get("weight_kind") != "frequency" and not precise:
         raise ValueError(
