@@ -89,8 +89,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
     ("regional/losses.py", "_of_splits"): {
-        "if n_waiting >= PROBLEMS [// → *] 2:": BLOCKS,
-        "if n_waiting [>= → <] PROBLEMS // 2:": BLOCKS,
+        "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
+        "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
     },
     ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
@@ -160,7 +160,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("arrays/intervals.py", "_drawn"): {
-        "return ([np.zeros → np.ones]((n_draws, 0), np.float32), free…": "it has no elements",
+        "nothing = [np.zeros → np.ones]((n_draws, 0), np.float32)": "it has no elements",
     },
     ("arrays/cells.py", "gap_edges"): {
         "return [np.zeros → np.ones](0)": "it has no elements",
