@@ -39,6 +39,8 @@ FIELDS = (*HEADS, *[f"x{p}g{q}" for p, q in POWERS])
 _ROW = {power: len(HEADS) + number for number, power in enumerate(POWERS)}
 DEGREE = 4
 OF_X, OF_G = np.transpose(POWERS)
+# Number of the products up to each degree.
+N_POWERS = [int(np.sum(degree >= OF_X + OF_G)) for degree in range(DEGREE + 1)]
 # A share of the squares of g below this is what rounding leaves of residuals from a line.
 ROUNDING = 256 * float(np.finfo(np.float64).eps)
 
@@ -182,8 +184,8 @@ class CellMoments(NamedTuple):
 
         Shape (powers, cells).
         """
-        products, (weight, _, x_mean, mean) = self._products(), self.table[1:5]
         p, q = np.transpose(powers)
+        products, (weight, _, x_mean, mean) = self._products((p + q).max()), self.table[1:5]
         if p.any():
             _add_distance(products, np.where(weight > 0, x_mean - x, 0.0))
         else:
@@ -191,11 +193,12 @@ class CellMoments(NamedTuple):
         _add_distance(products.swapaxes(0, 1), np.where(weight > 0, mean - g, 0.0))
         return np.asarray(products[p, q])
 
-    def _products(self) -> FloatArray:
-        """Sums of w (x - x_mean)^p (g - mean)^q, (p, q, cell); 0 above the fourth degree."""
-        products = np.zeros((DEGREE + 1, DEGREE + 1, self.table.shape[1]))
+    def _products(self, degree: int = DEGREE) -> FloatArray:
+        """Sums of w (x - x_mean)^p (g - mean)^q, (p, q, cell); 0 above the degree."""
+        products = np.zeros((degree + 1, degree + 1, self.table.shape[1]))
         products[0, 0] = self.table[1]
-        products[OF_X, OF_G] = self.table[len(HEADS) :]
+        n = N_POWERS[degree]
+        products[OF_X[:n], OF_G[:n]] = self.table[len(HEADS) : len(HEADS) + n]
         return products
 
     def sheared(self, slope: FloatArray) -> CellMoments:
@@ -214,10 +217,11 @@ class CellMoments(NamedTuple):
         heads = [*self.table[:4], self.mean - slope * self.x_mean]
         return CellMoments(np.concatenate([heads, products[OF_X, OF_G]]))
 
-    def pooled(self, starts: IntArray) -> CellMoments:
+    def pooled(self, starts: IntArray, degree: int = DEGREE) -> CellMoments:
         """Moments of runs of neighbouring cells, each from one of ``starts`` on.
 
-        The pairwise update of Chan, Golub and LeVeque (1983) over whole runs, to the fourth degree.
+        The pairwise update of Chan, Golub and LeVeque (1983) over whole runs, up to the ``degree``;
+        moments of higher ones are 0.
         """
         weight = self.weight
         if len(starts) == len(weight):
@@ -234,10 +238,10 @@ class CellMoments(NamedTuple):
         means = np.where(sums[1] > 0, centre + np.add.reduceat(apart, starts, axis=1) / total, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             x, g = np.repeat(means, length, axis=1)
-            within = self.sums_about(x, g, POWERS)
-            return CellMoments(
-                np.concatenate([sums, means, np.add.reduceat(within, starts, axis=1)])
-            )
+            within = self.sums_about(x, g, POWERS[: N_POWERS[degree]])
+            higher = np.zeros((len(POWERS) - len(within), len(starts)))
+            each = sums, means, np.add.reduceat(within, starts, axis=1), higher
+            return CellMoments(np.concatenate(each))
 
 
 def _add_distance(products: FloatArray, distance: FloatArray) -> None:
@@ -247,9 +251,10 @@ def _add_distance(products: FloatArray, distance: FloatArray) -> None:
     """
     if not distance.any():
         return
-    for first in range(1, DEGREE + 1):
-        for p in range(DEGREE, first - 1, -1):
-            products[p, : DEGREE + 1 - p] += distance * products[p - 1, : DEGREE + 1 - p]
+    degree = max(products.shape[:2]) - 1
+    for first in range(1, len(products)):
+        for p in range(len(products) - 1, first - 1, -1):
+            products[p, : degree + 1 - p] += distance * products[p - 1, : degree + 1 - p]
 
 
 def merged(parts: Sequence[CellMoments]) -> CellMoments:

@@ -64,7 +64,7 @@ class CellGrid(NamedTuple):
 
     def candidates(self, moments: CellMoments, error: float) -> Candidates:
         """What the rule chooses from; ``error`` is the numerical error of a local effect."""
-        cells = moments.pooled(self.rule_starts)
+        cells = moments.pooled(self.rule_starts, degree=2)
         means = cells.means()
         return Candidates(
             self.column.name,
@@ -274,8 +274,9 @@ class FittedBins(NamedTuple):
 
     ``starts`` are the first cells of the bins among those of the curve, whose moments are ``rows``
     and whose ``edges`` are given; ``slope`` is None without lines. ``along`` are the cells that the
-    curve is accumulated from, None with ``weighting="rows"``. ``of_curve`` are the first of the
-    finer cells between ``fine_edges``, whose moments are ``fine``, in each cell of the curve.
+    curve is accumulated from, None with ``weighting="rows"``, where the cells are the bins.
+    ``of_curve`` are the first of the finer cells between ``fine_edges``, whose moments are
+    ``fine``, in each cell of the curve.
     """
 
     edges: FloatArray
@@ -337,9 +338,12 @@ def fitted_bins(
     fine_starts = grid.fine_starts(bin_edges)
     fine_edges = np.append(grid.edges[fine_starts], grid.edges[-1])
     fine = rows.pooled(fine_starts)
-    of_curve = grid.curve_starts(fine_edges, fine.cells, bin_edges)
+    if settings.weighting == "axis":
+        of_curve = grid.curve_starts(fine_edges, fine.cells, bin_edges)
+    else:
+        of_curve = np.searchsorted(fine_edges, bin_edges[:-1])
     edges, rows, starts = _on_cells(fine, fine_edges, of_curve, bin_edges)
-    bins = rows.cells.pooled(starts)
+    bins = rows.cells.pooled(starts, degree=2)
     means, slope = bins.means(), None
     if partition.linear is not None:
         # With honest bins a bin may hold too few rows for the line that other rows asked for.
@@ -360,11 +364,10 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, Float
     residuals, squares = residual_moments(fitted.fine.cells, fitted.of_curve[starts], slope), None
     if rows.squares is not None:
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
-    moments = rows.cells if fitted.along is not None else rows.cells.pooled(starts)
     estimates = feature_estimates(
         fitted.bin_edges, bins, fitted.along, slope, residuals, settings.centering, squares=squares
     )
-    estimates["moments"] = moments.table.T
+    estimates["moments"] = rows.cells.table.T
     if fitted.along is not None and are_agreed(settings.rule):
         estimates |= own_products(fitted.along)
     if squares is not None and isinstance(settings.rule, GivenBins):

@@ -243,7 +243,7 @@ def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimat
     cells = [_scaled(row.moments, scale) for row, scale in zip(rows, scales, strict=True)]
     together = merged(cells)
     starts, edges = first.bin_starts, first["edge_value"].values
-    bins, along = together.pooled(starts).means(), None
+    bins, along = together.pooled(starts, degree=2).means(), None
     more: Estimates = {}
     if first.has_cells:
         parts = [_part(*each, "cell_") for each in zip(rows, cells, scales, strict=True)]

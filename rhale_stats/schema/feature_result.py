@@ -184,7 +184,7 @@ class FeatureResult(dict[str, xr.Variable]):
     def bin_means(self) -> FloatArray:
         """Mean of the local effects of the rows in every bin: a line's at ``x_mean``."""
         if self.has_cells and MOMENTS in self and not self.is_categorical:
-            return self.moments.pooled(self.bin_starts).means().mean
+            return self.moments.pooled(self.bin_starts, degree=2).means().mean
         away = np.where(self.slopes == 0, 0.0, self["x_mean"].values - self.middle)
         return np.asarray(self["effect"].values + self.slopes * away)
 

@@ -547,7 +547,7 @@ def _of_feature(
     n_cells = len(cell_edges) - 1 if has_cells else n
     cells = CellMoments(np.ascontiguousarray(values[MOMENTS][:n_cells].T))
     starts = np.searchsorted(cell_edges, edges[:-1]) if has_cells else np.arange(n)
-    bins, width = cells.pooled(starts).means(), np.diff(edges)
+    bins, width = cells.pooled(starts, degree=2).means(), np.diff(edges)
     heterogeneity, curve = values["heterogeneity"][:n], values["curve"][: n + 1]
     slope = values["slope"][:n] if "slope" in values else np.zeros(n)
     std, std_sum = accumulate.spread_along(curve, heterogeneity, width)
