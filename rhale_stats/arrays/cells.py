@@ -449,10 +449,11 @@ def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatAr
     rows = n_effective[occupied]
     n = len(rows)
     degrees = np.concatenate([np.maximum(rows - 1, 0.0), np.full(max(n - 1, 0), OF_DIFFERENCE)])
-    alone = np.flatnonzero(degrees[:n] > 0)
+    is_alone = degrees[:n] > 0
     pooled = _stretches(rows) if n >= 2 else ()
     if pooled:
-        alone = np.setdiff1d(alone, pooled[0])
+        is_alone[pooled[0]] = False
+    alone = np.flatnonzero(is_alone)
     blocks = [(occupied[alone], alone, np.ones(len(alone)))]
     for cell, first, last, total in zip(*pooled, strict=True):
         source = np.concatenate([np.arange(first, last + 1), n + np.arange(first, last)])

@@ -28,13 +28,14 @@ class Loadings(NamedTuple):
 
 
 def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
-    """math [26] and [25] at any points within the pieces.
+    """math [26] and [25] at any points within the pieces; those by slopes are 0 without slopes.
 
     A ``centering`` that is a number, as text, is the point at which the curve is 0.
     """
     left, width = pieces.edges[:-1], np.diff(pieces.edges)
-    behind = np.clip(z[:, None] - left, 0.0, width)
-    level, tilt = behind, _area(behind, pieces)
+    level = behind = np.clip(z[:, None] - left, 0.0, width)
+    is_bent = bool(pieces.slope.any())
+    tilt = _area(behind, pieces) if is_bent else np.zeros(behind.shape)
     if centering == "start":
         return Loadings(level, tilt)
     if centering == "integral":
@@ -45,15 +46,17 @@ def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
         from_left = left - pieces.x_mean
         within = from_left * width**2 / 2 + width**3 / 6
         mean_tilt = (right * _area(width, pieces) + within) / span
-        return Loadings(level - mean_level, tilt - mean_tilt)
+        return Loadings(level - mean_level, tilt - mean_tilt if is_bent else tilt)
     if centering != "mean":
         at_zero = loadings(pieces, np.array([float(centering)]), "start")
         return Loadings(level - at_zero.level, tilt - at_zero.tilt)
     beyond = np.cumsum(pieces.share[::-1])[::-1] - pieces.share
     reach = pieces.x_mean - left
     mean_level = beyond * width + pieces.share * reach
-    bend = pieces.share * (pieces.x_variance - reach**2) / 2
-    return Loadings(level - mean_level, tilt - beyond * _area(width, pieces) - bend)
+    if is_bent:
+        bend = pieces.share * (pieces.x_variance - reach**2) / 2
+        tilt = tilt - beyond * _area(width, pieces) - bend
+    return Loadings(level - mean_level, tilt)
 
 
 def _area(behind: FloatArray, pieces: Pieces) -> FloatArray:
@@ -114,8 +117,10 @@ def covariance(loadings: Loadings, noise: Noise, places: OwnPlaces | None) -> Fl
     # Bins on which a curve does not depend may be unknown: 0 times NaN is 0 here.
     unknown = np.isnan(noise.mean)
     estimated = Noise(*[np.where(unknown, 0.0, part) for part in noise])
-    mixed = (level * estimated.covariance) @ tilt.T
-    total = (level * estimated.mean) @ level.T + (tilt * estimated.slope) @ tilt.T + mixed + mixed.T
+    total = (level * estimated.mean) @ level.T
+    if tilt.any():
+        mixed = (level * estimated.covariance) @ tilt.T
+        total = total + (tilt * estimated.slope) @ tilt.T + mixed + mixed.T
     reached = ((level != 0) & unknown).any(axis=1)
     total[reached] = total[:, reached] = np.nan
     if places is not None:

@@ -33,7 +33,10 @@ def rebuilt(rows, mean, slope, z, centering):
 @WEIGHTS
 @LINES
 def test_loadings_are_derivatives(centering, weight, linear):
-    """The curve is linear in its parameters, so that any step gives the derivative."""
+    """The curve is linear in its parameters, so that any step gives the derivative.
+
+    Without slopes there are no parameters but the means.
+    """
     rows = Rows(weight=weight, linear=linear)
     at = influence.loadings(rows.pieces, Z, centering)
     assert at.level.shape == at.tilt.shape == (len(Z), 5)
@@ -43,7 +46,7 @@ def test_loadings_are_derivatives(centering, weight, linear):
         by_mean = rebuilt(rows, rows.mean + step, rows.slope, Z, centering) - here
         by_slope = rebuilt(rows, rows.mean, rows.slope + step, Z, centering) - here
         assert_allclose(at.level[:, k], by_mean, atol=1e-13)
-        assert_allclose(at.tilt[:, k], by_slope, atol=1e-13)
+        assert_allclose(at.tilt[:, k], by_slope if rows.slope.any() else 0, atol=1e-13)
 
 
 @CENTERINGS
