@@ -42,7 +42,9 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
         if suffix in OF_ARROW:
             return pd.read_feather(path)
         if suffix in (*OF_CSV, ".tsv"):
-            return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
+            # Numbers to the last digit: a tree may have been split at one of them.
+            separator = "\t" if suffix == ".tsv" else ","
+            return pd.read_csv(path, sep=separator, float_precision="round_trip")
     except ImportError as error:
         raise UsageError(
             f"{what} must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "

@@ -75,11 +75,10 @@ def splits_of(
     """Splits of the rows of the features named, of those for which one can be looked for."""
     local = local_of_axes(request, curves)
     frame = request.frame()
-    missing = frame.columns[frame.isna().any()]
     if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
         return Splits([], {}, None, 0)
-    whole = [name for name in local["feature"].values if name not in missing]
-    matrix = _matrix(local, frame, whole, candidates, budget)
+    names = [str(name) for name in local["feature"].values]
+    matrix = _matrix(local, frame, names, candidates, budget)
     searched = [name for name in candidates if name in local["feature"].values]
     search = SplitSearch(
         max_depth=MAX_DEPTH,

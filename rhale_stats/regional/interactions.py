@@ -190,6 +190,7 @@ def _best_splits(
     work: Work, position: int, table: pd.DataFrame | ArrayLike | None, n_permutations: int
 ) -> _BestSplits | None:
     """math [37] of one feature; None if it is constant."""
+    work = work.of_feature(position)
     problem = work.problem(position)
     if problem is None:
         return None

@@ -316,7 +316,9 @@ def regions(
     ----------
     local : Dataset, or model
         What `local_effects` returned; or a model, with ``X``. Local effects of the feature are then
-        made with their defaults. Values of other columns may be missing.
+        made with their defaults. Values of other columns may be missing; after
+        ``local_effects(..., missing="drop")`` those of the feature, too, and the rows have no
+        region then.
     X : table, optional
         Rows of the model. Left out after local effects.
     feature : str or int
@@ -360,16 +362,16 @@ def regions(
         ``rule``, all conditions in words; ``n_obs``, ``weight_share``, ``loss``; ``loss_drop``, by
         the split that was made; ``best`` and ``best_drop``, the best split, whether or not it was
         made; ``pvalue`` of the test, NaN where none was made; ``region``, 0, 1, ... for leaves.
-        Over ``obs``: ``region_of_row``, -1 for rows on which honest splits were searched, and for
-        rows of weight zero. A tree without splits has one node. With ``n_folds`` also
-        ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and ``pruning_loss_se`` over
-        ``pruning``, the trees compared.
+        Over ``obs``: ``region_of_row``, -1 for rows on which honest splits were searched, for rows
+        of weight zero, and where the feature has no value. A tree without splits has one node. With
+        ``n_folds`` also ``pruning_n_regions``, ``pruning_price``, ``pruning_loss`` and
+        ``pruning_loss_se`` over ``pruning``, the trees compared.
 
     Raises
     ------
     ValueError
-        Infinite values, or missing ones of the feature; conditioning with other rows; settings out
-        of range.
+        Infinite values, or missing ones that were not dropped; conditioning with other rows;
+        settings out of range.
     KeyError
         Unknown feature.
     TypeError
@@ -490,7 +492,9 @@ def all_regions(
     with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
         for position in positions:
             tree = labelled_tree(work, position, searched.conditioning)
-            trees.append(searched.of_all_rows(tree))
+            # The root of each tree counts the rows that have a value.
+            n_rows = searched.n_rows(work.rows.n_rows)
+            trees.append(searched.of_all_rows(tree).assign_attrs(n_rows=n_rows))
             bar.update()
     n_nodes = [tree.sizes["node"] for tree in trees]
     out = stack(

@@ -103,6 +103,29 @@ class Work(NamedTuple):
         row = one_feature(quiet_rhale(local, AdaptiveBins(), has_spread=False), 0)
         return row.pieces if row.sizes["bin"] else None
 
+    def of_feature(self, position: int) -> Work:
+        """The same with the rows that have a value of one feature, where others are dropped."""
+        if "n_missing" not in self.local:
+            return self
+        has_value = self.local["x"].isel(feature=position).notnull().values
+        some = has_value[self.present]
+        if some.all():
+            return self
+        number, judge = np.cumsum(some) - 1, None
+        if self.judge is not None:
+            judge = number[self.judge[some[self.judge]]]
+        groups = None
+        if self.groups is not None:
+            groups = np.unique(self.groups[some], return_inverse=True)[1]
+        return self._replace(
+            rows=columns(self.local.isel(obs=has_value)),
+            present=self.present & has_value,
+            search=number[self.search[some[self.search]]],
+            judge=judge,
+            of_root={},
+            groups=groups,
+        )
+
     def conditioning(
         self, table: pd.DataFrame | ArrayLike | None, feature: str
     ) -> list[Conditioning]:

@@ -261,6 +261,7 @@ ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
 
 def labelled_tree(work: Work, position: int, table: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
     """The tree of one feature."""
+    work = work.of_feature(position)
     tree = tree_of(work, position, table, work.problem(position), LOSSES[work.loss])
     rule_name, parameters = describe(work.rule)
     return tree.assign_attrs(
@@ -454,6 +455,8 @@ def check_rows_of_tree(local: xr.Dataset, tree: xr.Dataset) -> None:
     feature_local = local.isel(feature=[feature_position(local, name)])
     if is_chunked(local):
         return  # regions of all rows are read anyway, and their effects say what of
+    if "n_missing" in local:
+        feature_local = feature_local.isel(obs=feature_local["x"].notnull().values[:, 0])
     local_fingerprint = columns(feature_local).fingerprint(0)
     if not same_rows(local_fingerprint, tree_fingerprint):
         raise ValueError(

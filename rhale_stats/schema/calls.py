@@ -293,12 +293,15 @@ class Call(NamedTuple):
         chosen = {name: arguments[name] for name in passed if name in arguments}
         maker = public(MAKERS.get(self.function, "local_effects"))
         split_feature = "feature" if "feature" in self.names else "features"
+        drops = "missing" in earlier
         if splits:
             chosen["features"] = arguments.get(split_feature)
             # A column may tell rows apart by being missing, in rows where the feature is known.
             earlier = {"missing": "drop", **earlier}
         out["local"] = maker(local, X, **chosen, **earlier)
         if splits:
+            if not drops:
+                _check_no_missing(out["local"])
             if arguments.get(split_feature) is not None:
                 names = [str(name) for name in out["local"]["feature"].values]
                 out[split_feature] = names[0] if split_feature == "feature" else names
@@ -334,6 +337,17 @@ class Call(NamedTuple):
         rule = public(name)
         size = (int(bins) if is_number else NUMBER,) if name in WITH_NUMBER else ()
         return {**arguments, "bins": rule(*size)}
+
+
+def _check_no_missing(local: xr.Dataset) -> None:
+    """Raise ``ValueError`` where rows have no value of a feature, which nobody asked to drop."""
+    n_missing = local["n_missing"].values if "n_missing" in local else np.zeros(0)
+    for position in np.flatnonzero(n_missing)[:1]:
+        raise ValueError(
+            f"X of feature {str(local['feature'].values[position])!r} must have no missing values; "
+            f"got {int(n_missing[position])} NaN in {local.sizes['obs']} rows. Add missing='drop' "
+            f"to leave these rows out of this feature."
+        )
 
 
 @contextmanager

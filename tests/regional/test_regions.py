@@ -856,8 +856,59 @@ def test_a_column_may_tell_rows_apart_by_being_missing(feature):
     n_missing = tree["n_obs"].values[tree["rule"].values == "lab is missing"]
     assert n_missing == X["lab"].isna().sum()
     X.loc[:9, "dose"] = np.nan
-    with pytest.raises(ValueError, match="got 10 NaN in 400 rows"):
+    with pytest.raises(ValueError, match="got 10 NaN in 400 rows. Add missing='drop'"):
         rs.regions(lambda rows: rows["dose"].fillna(0.0), X, feature)
+    dropped = rs.regions(
+        lambda rows: model(rows.fillna({"dose": 0.0})), X, feature, missing="drop", rng=0
+    )
+    assert set(dropped["rule"].values) == set(tree["rule"].values)
+    assert_array_equal(np.flatnonzero(dropped["region_of_row"] < 0), np.arange(10))
+
+
+def with_gaps(n=400, seed=0):
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"a": rng.normal(size=n), "b": rng.normal(size=n), "c": rng.normal(size=n)})
+    X.loc[rng.uniform(size=n) < 0.3, "a"] = np.nan
+    X.loc[rng.uniform(size=n) < 0.2, "b"] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_rows_without_a_value_have_no_region(kind, grouped):
+    """Of every feature, as if it were searched in the rows that have a value of it."""
+
+    def model(rows):
+        return rows["a"].fillna(0) * (1 + 3 * (rows["c"] > 0)) + rows["b"].fillna(0) * rows["c"]
+
+    X, rng = with_gaps(), np.random.default_rng(1)
+    weights = {} if kind == "none" else {"weight_kind": kind, "weights": rng.integers(0, 4, len(X))}
+    groups = rng.integers(0, 40, len(X)) if grouped else None
+    options = {"missing": "drop", "progress": False}
+    local = rs.local_effects(model, X, features=["a", "b"], **options, **weights)
+    trees = rs.all_regions(local, conditioning=X, groups=groups, rng=0)
+    matrix = rs.interaction_matrix(local, conditioning=X, n_permutations=0)
+    for name in ("a", "b"):
+        has_value = X[name].notna().to_numpy()
+        part = X[has_value].reset_index(drop=True)
+        some = {
+            key: np.asarray(value)[has_value] if key == "weights" else value
+            for key, value in weights.items()
+        }
+        of_part = rs.local_effects(model, part, features=[name], **options, **some)
+        own = None if groups is None else groups[has_value]
+        expected = rs.regions(of_part, name, conditioning=part, groups=own, rng=0)
+        found = rs.regions(local, name, conditioning=X, groups=groups, rng=0)
+        assert_array_equal(found["region_of_row"].values[has_value], expected["region_of_row"])
+        assert (found["region_of_row"].values[~has_value] == -1).all()
+        assert_allclose(found["loss"], expected["loss"], rtol=1e-6)
+        assert found.attrs["n_rows"] == expected.attrs["n_rows"]
+        tree = trees.sel(feature=name)
+        assert_array_equal(tree["region_of_row"].values >= 0, found["region_of_row"].values >= 0)
+        effect, known = rs.regional_rhale(local, found), rs.regional_rhale(of_part, expected)
+        assert_allclose(effect["effect"], known["effect"], rtol=1e-6)
+        drop = rs.interaction_matrix(of_part, conditioning=part, n_permutations=0)["loss_drop"]
+        assert_allclose(matrix["loss_drop"].sel(feature=name), drop.sel(feature=name), rtol=1e-6)
 
 
 @pytest.mark.parametrize("draw", ["normal", "uniform", "exponential"])
