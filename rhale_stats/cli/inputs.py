@@ -42,9 +42,7 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
         if suffix in OF_ARROW:
             return pd.read_feather(path)
         if suffix in (*OF_CSV, ".tsv"):
-            # Numbers to the last digit: a tree may have been split at one of them.
-            separator = "\t" if suffix == ".tsv" else ","
-            return pd.read_csv(path, sep=separator, float_precision="round_trip")
+            return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
     except ImportError as error:
         raise UsageError(
             f"{what} must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "

@@ -101,7 +101,7 @@ def test_fit_on_a_users_csv(data, tmp_path, capsys):
 def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, fit):
     pytest.importorskip("pyarrow")
     parquet = tmp_path / "data.parquet"
-    pd.read_csv(data, float_precision="round_trip").to_parquet(parquet)
+    pd.read_csv(data).to_parquet(parquet)
     effect = fit(parquet, FORMULA, "--family", "gaussian", "--features", "age")
     assert effect["feature"].values.tolist() == ["age"]
     assert "RHALE: effects on y" in capsys.readouterr().out
@@ -213,7 +213,7 @@ def test_data_without_a_complete_row(tmp_path, capsys):
 
 
 def test_infinite_values_are_counted(data, capsys):
-    frame = pd.read_csv(data, float_precision="round_trip")
+    frame = pd.read_csv(data)
     frame.loc[:1, "time spent"] = np.inf
     frame.to_csv(data, index=False)
     arguments = ["fit", str(data), "--formula", FORMULA, "--no-progress", "--out", str(data.parent)]
@@ -283,7 +283,7 @@ def test_features_are_the_continuous_regressors_of_the_formula(
 
 def test_types_that_may_hold_missing_values(data, tmp_path, fit):
     pytest.importorskip("pyarrow")
-    frame = pd.read_csv(data, float_precision="round_trip")
+    frame = pd.read_csv(data)
     frame["old"] = (frame["age"] > 40).astype("boolean").mask(frame.index == 0)
     frame["day"] = frame["day"].astype("Int64")
     frame["df"] = frame["df"].astype("double[pyarrow]")
@@ -329,9 +329,7 @@ def test_a_transformed_outcome_is_no_feature(data, fit):
 
 def by_hand(data, formula, column=None, uncertainty="both"):
     """The same effects by the functions of the package, from a file, with a clustered fit."""
-    frame = (
-        pd.read_csv(data, float_precision="round_trip").dropna(subset="age").reset_index(drop=True)
-    )
+    frame = pd.read_csv(data).dropna(subset="age").reset_index(drop=True)
     how, groups = {}, None
     if column is not None:
         groups = frame[column]
@@ -363,15 +361,13 @@ def test_standard_errors_are_those_of_the_functions(data, capsys, fit, column, u
     assert ("model as given" in out) == (uncertainty == "rows")
     if uncertainty == "parameters":
         # The slope at the mean age, by the covariance of the fit.
-        mean = np.array(
-            [0.0, 0.0, 1.0, 2 * pd.read_csv(data, float_precision="round_trip")["age"].mean()]
-        )
+        mean = np.array([0.0, 0.0, 1.0, 2 * pd.read_csv(data)["age"].mean()])
         se = np.sqrt(mean @ model.cov_params().values @ mean)
         assert float(effect["average_effect_se"][0]) == pytest.approx(se, rel=1e-6)
 
 
 def test_rows_without_a_group_are_dropped(data, capsys, fit):
-    frame = pd.read_csv(data, float_precision="round_trip")
+    frame = pd.read_csv(data)
     frame.loc[20:24, "day"] = np.nan
     frame.to_csv(data, index=False)
     effect = fit(data, "y ~ age", "--groups", "day")
@@ -404,9 +400,7 @@ def test_refits_are_those_of_the_functions(data, capsys, monkeypatch, tmp_path, 
         model = smf.glm("y ~ age", rows).fit()
         return rs.rhale(rs.local_effects(model, rows, features=["age"]))
 
-    frame = (
-        pd.read_csv(data, float_precision="round_trip").dropna(subset="age").reset_index(drop=True)
-    )
+    frame = pd.read_csv(data).dropna(subset="age").reset_index(drop=True)
     expected = refit(slope, frame, n_resamples=6, groups=frame["day"], rng=0)
     with xr.open_dataset(tmp_path / "rhale-refits.nc") as found:
         np.testing.assert_allclose(found["average_effect"], expected["average_effect"])
