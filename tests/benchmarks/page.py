@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +12,22 @@ from studies.validity_table import markdown
 from tests.benchmarks.scaling import BINS, COLUMNS, ROWS, Growth, exponents
 
 
+AUTHORS = re.compile("## Beside the authors' library.*?(?=^## )", re.DOTALL | re.MULTILINE)
+
+
 def page(
     tables: str,
     lines: Sequence[dict[str, Any]],
     times: Sequence[Growth],
     memory: Sequence[Growth],
     picture: str = "cost.png",
+    before: str = "",
 ) -> str:
-    """The page in Markdown, which shows a file in its folder; every number is computed."""
+    """The page in Markdown, which shows a file in its folder; every number is computed.
+
+    Of the page as it was ``before``, the tables beside the authors' library are kept.
+    """
+    authors = AUTHORS.search(before)
     timed = [line for line in lines if "ratio" in line]
     slower = [line for line in timed if line["faster"] == line["peer"]]
     worst = min(timed, key=lambda line: float(line["ratio"]))
@@ -30,7 +39,7 @@ def page(
     return f"""# Cost and scale
 
 How long the functions take beside other libraries, and how their cost grows. The command at the
-end computed every number on this page.
+end computed every number on this page, but for those beside the authors' library.
 
 ## Beside other libraries
 
@@ -41,7 +50,7 @@ takes {worst["ratio"]:.2g} times as long as this package.
 {tables}
 alibi 0.9.6 requires NumPy 1; this package requires NumPy 2.
 
-## How cost grows
+{authors[0] if authors else ""}## How cost grows
 
 Exponents are slopes of the last three points in logarithms: 1 is proportional, 0 is constant. An
 exponent below 1 means that fixed costs still count at these sizes. What is not varied is {ROWS:,}

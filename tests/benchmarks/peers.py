@@ -44,7 +44,8 @@ def peers(
         if out is not None:
             picture = out.with_suffix(".png")
             scaling.figure(of_time, of_memory).savefig(picture, dpi=150)
-            text = page(text, lines, of_time, of_memory, picture.name)
+            before = out.read_text(encoding="utf-8") if out.exists() else ""
+            text = page(text, lines, of_time, of_memory, picture.name, before)
     if out is not None:
         out.write_text(text, encoding="utf-8")
     return lines
