@@ -11,7 +11,6 @@ import numpy as np
 from studies.validity_table import markdown
 from tests.benchmarks.scaling import BINS, COLUMNS, ROWS, Growth, exponents
 
-
 AUTHORS = re.compile("## Beside the authors' library.*?(?=^## )", re.DOTALL | re.MULTILINE)
 
 
