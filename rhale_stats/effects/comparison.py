@@ -271,9 +271,9 @@ def _side(
     local: xr.Dataset, name: str, used: NDArray[np.bool_], unit: IntArray, n_units: int
 ) -> Clusters:
     """The ``used`` rows of one feature with their units; halves have that of their row."""
-    own, numbers = rows_of_feature(local, name)
+    column, numbers = rows_of_feature(local, name)
     some = used[numbers]
-    return Clusters(columns(own.isel(obs=some)), own, unit[numbers[some]], n_units)
+    return Clusters(columns(column.isel(obs=some)), column, unit[numbers[some]], n_units)
 
 
 def _local_pair(paired: object) -> tuple[xr.Dataset, xr.Dataset]:
@@ -421,7 +421,7 @@ def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
 
 
 # Draws for a band that is not asked for.
-FEW_DRAWS = 200
+MIN_DRAWS = 200
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
@@ -474,7 +474,7 @@ def contrast(
     """
     rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
     fits = rows[0].fit, rows[1].fit
-    request = ComparisonOptions(None, None, level, FEW_DRAWS, 0, "none")
+    request = ComparisonOptions(None, None, level, MIN_DRAWS, 0, "none")
     reference = CurveReference(places[:1], np.ones(1))
     difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), reference)
     lower, upper = difference.difference_ci[1]
