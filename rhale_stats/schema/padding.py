@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -62,16 +61,18 @@ def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[st
     sizes["weight_product"] = len(WEIGHT_PRODUCTS)
     sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
     out: dict[str, NDArray[Any]] = {}
-    for name in dict.fromkeys(chain.from_iterable(rows)):
-        shape = [sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
-        array = padded([row.get(name, np.nan) for row in rows], shape)
-        if name in COUNTS:
-            out[name] = np.nan_to_num(array)
-            if name in ("n_obs", "n_level", "spread_n_obs"):
-                # Rows on edges count half in two cells.
-                out[name] = np.rint(out[name]).astype(np.int64)
-        else:
-            out[name] = array
+    for number, row in enumerate(rows):
+        for name, values in row.items():
+            if name not in out:
+                shape = map(sizes.__getitem__, EFFECT_VARIABLES[name][0][1:])
+                out[name] = np.full((len(rows), *shape), np.nan)
+            place: tuple[int | slice, ...] = (number, *map(slice, np.shape(values)))
+            out[name][place] = values
+    for name in filter(COUNTS.__contains__, list(out)):
+        out[name] = np.nan_to_num(out[name])
+        if name in ("n_obs", "n_level", "spread_n_obs"):
+            # Rows on edges count half in two cells.
+            out[name] = np.rint(out[name]).astype(np.int64)
     return out
 
 
