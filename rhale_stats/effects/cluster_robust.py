@@ -377,6 +377,8 @@ class UnitSums(NamedTuple):
             observed = wild.statistic(np.ones((1, self.n_groups)))[0]
             beyond = np.sum(wild.statistic(draws) >= observed * (1 - 1e-12))
             pvalues[null] = float((1 + beyond) / (1 + N_DRAWS))
+        if self.n_units == 1 and not sloped.any():
+            pvalues["constant"] = float("nan")  # one effect is always equal to itself
         return pvalues
 
 
