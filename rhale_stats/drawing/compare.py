@@ -66,7 +66,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
     ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
     >>> rs.plots.compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
-    'no difference between the curves: p = 0.84, adjusted (holm) 1.00'
+    'no difference between the curves: p = 0.85, adjusted (holm) 1.00'
     """
     check_dataset(comparison, "comparison", "compare(a, b)")
     if "edge_a" in comparison.dims:
