@@ -39,6 +39,8 @@ SIZE = stats.norm.sf(ERRORS)
 # Seconds and replicates for one number; a replicate of most studies takes less than a tenth of one.
 PATIENCE, MOST = 4.0, 200
 NUMBERS = 3
+# Smaller means are rounding.
+NOTHING = 1e-20
 # Shown over the smallest mean of another output, and not as they are.
 RATIOS = {"spread": {"ise_bins", "ise_spread", "ise_given"}}
 # A new table of formulas has so many times fewer samples than that of the page.
@@ -99,6 +101,8 @@ def numbers_of(path):
             for line in lines:
                 cells = {key: line[where].strip() for key, where in at.items()}
                 known = cells[name] and float(cells[f"{name}_mcse"] or 0) > 0
+                # What rounding leaves of 0 is no number of a study.
+                known = known and abs(float(cells[name])) > NOTHING
                 if known and cells["scenario"] in scenarios and cells["failed"] == "0":
                     found.append(
                         Number(
