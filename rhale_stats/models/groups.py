@@ -23,6 +23,7 @@ from rhale_stats.models.table import as_table
 from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
 from rhale_stats.schema.features import feature_names, position_of
 from rhale_stats.schema.identity import row_labels
+from rhale_stats.schema.layout import method_as_attribute, method_by_feature
 from rhale_stats.schema.padding import filled, stack
 from rhale_stats.schema.whole import remember_parts
 
@@ -169,10 +170,14 @@ def _side_by_side(results: list[xr.Dataset], groups: RowGroups, arguments: list[
     lost = {name for result in results for name in feature_names(result)} - {*names, groups.name}
     if lost:
         warn(f"Left out, because not all groups have an effect of them: {', '.join(sorted(lost))}.")
-    results = [result.sel(feature=names).drop_vars("obs", errors="ignore") for result in results]
+    # Local effects may be derivatives in one group and slopes across cells in another.
+    results = [
+        method_by_feature(result.sel(feature=names).drop_vars("obs", errors="ignore"))
+        for result in results
+    ]
     for other in results:
         results = [filled(result, other) for result in results]
-    out = stack(results, REGION)
+    out = method_as_attribute(stack(results, REGION))
     out = out.assign_coords(
         region=(REGION, list(groups.rows), {"long_name": groups.name or "group of the rows"}),
         region_rule=(REGION, groups.rules, {"long_name": "what the rows have"}),

@@ -18,6 +18,8 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_n_jobs
 from rhale_stats.arguments.peers import typed
 from rhale_stats.arguments.progress import BARS
+from rhale_stats.arguments.rows import of_rows
+from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -181,7 +183,8 @@ class Call(NamedTuple):
             function = public(rows)
             options = options_of(function) & arguments.keys() - {"centering"}
             local = function(**{name: arguments[name] for name in options})
-        return public("std_error")(result, local, groups=groups)
+        held = result if local is None else local
+        return public("std_error")(result, local, groups=_groups_of(held, groups, arguments))
 
     def placed(self, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Arguments by position and by name, with results where their kinds belong.
@@ -337,6 +340,22 @@ class Call(NamedTuple):
         rule = public(name)
         size = (int(bins) if is_number else NUMBER,) if name in WITH_NUMBER else ()
         return {**arguments, "bins": rule(*size)}
+
+
+def _groups_of(held: xr.Dataset, groups: Any, arguments: Mapping[str, Any]) -> Any:
+    """Groups of the rows that are held: those of weight 0 may not be."""
+    weights = arguments.get("weights", getattr(arguments.get("options"), "weights", None))
+    n_held = held.sizes.get("obs")
+    if weights is None or n_held in (None, len(weights)):
+        return groups
+    n_rows, labels = len(weights), getattr(arguments["X"], "index", None)
+    used = np.asarray(of_rows(weights, labels, n_rows, "weights", "rows of X")) > 0
+    if n_held != used.sum():
+        return groups
+    rows = np.flatnonzero(used)
+    if isinstance(groups, SurveyDesign):
+        return PartOfDesign(whole=groups, labels=labels, n_rows=n_rows, used=rows)
+    return np.asarray(of_rows(groups, labels, n_rows, "groups", "rows of X"))[rows]
 
 
 def _check_no_missing(local: xr.Dataset) -> None:

@@ -23,6 +23,13 @@ from rhale_stats.schema.levels import CATEGORICAL
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import LINE_MOMENTS, selected
 
+# What features on an axis have where precision weights differ.
+OF_UNEQUAL_WEIGHTS = frozenset(
+    {
+        *("squares", "robust_variance", "robust_third_cumulant", "error_rows", "skewness_sign"),
+        *("cell_squares", "cell_robust_variance", "cell_robust_third_cumulant", "cell_degrees"),
+    }
+)
 # A result, or what it holds of one feature: both are read by name.
 Result: TypeAlias = "xr.Dataset | FeatureResult"
 
@@ -95,6 +102,8 @@ class FeatureResult(dict[str, xr.Variable]):
         return variable
 
     def __contains__(self, name: object) -> bool:
+        if name in OF_UNEQUAL_WEIGHTS and self.is_categorical:
+            return False  # other features of the result have it
         return name in self.source.variables
 
     @property

@@ -69,11 +69,7 @@ def compact(result: xr.Dataset) -> xr.Dataset:
         result = _along_edges(result)
     elif "draw" not in result.dims:
         return result  # such as a true effect
-    if "local_effect_method" in result.coords:
-        methods = {str(method) for method in result["local_effect_method"].values.flat}
-        if len(methods) == 1:
-            result = result.drop_vars("local_effect_method")
-            result.attrs["local_effect_method"] = methods.pop()
+    result = method_as_attribute(result)
     if MOMENTS in result.data_vars:
         return result.drop_vars(NUMBERS, errors="ignore").reset_coords("n_bins")
     # Along a dimension of their own: numbers of other edges are those of other places.
@@ -103,10 +99,27 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
     n_bins = result.variables["bin_left"].notnull().sum("bin")
     n_bins.attrs = {"long_name": "number of bins"}
     result = result.drop_vars("n_bins", errors="ignore").assign_coords(n_bins=n_bins)
-    if "local_effect_method" in result.attrs:
-        method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
-        result = result.assign_coords(local_effect_method=("feature", method))
-    return _along_bins(result, parameter)
+    return _along_bins(method_by_feature(result), parameter)
+
+
+def method_as_attribute(result: xr.Dataset) -> xr.Dataset:
+    """The result with the method of its local effects as an attribute, if they have the same."""
+    if "local_effect_method" not in result.coords:
+        return result
+    methods = {str(method) for method in result["local_effect_method"].values.flat}
+    if len(methods) == 1:
+        result = result.drop_vars("local_effect_method")
+        result.attrs["local_effect_method"] = methods.pop()
+    return result
+
+
+def method_by_feature(result: xr.Dataset) -> xr.Dataset:
+    """The result with the method of its local effects as a coordinate of its features."""
+    if "local_effect_method" not in result.attrs:
+        return result
+    result = result.copy()
+    method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
+    return result.assign_coords(local_effect_method=("feature", method))
 
 
 def _coordinates_as_text(replicates: xr.Dataset) -> xr.Dataset:

@@ -493,9 +493,9 @@ def test_intervals_of_spreads_with_heavy_tails(name):
     assert np.mean(covered) > 0.905 - 2 * error
 
 
-def neighbours(values, around):
-    """Sums over four bins, two of them below, or the four at an end: one bin after the other."""
-    first = min(max(around - 2, 0), len(values) - 4)
+def around_pair(values, k):
+    """Sum over four bins, one on each side of the bins k and k + 1, or the four at an end."""
+    first = min(max(k - 1, 0), len(values) - 4)
     return values[first : first + 4].sum()
 
 
@@ -503,31 +503,30 @@ def test_kurtosis_of_many_bins_one_after_the_other(rng):
     second, n = rng.uniform(0.5, 2.0, 9), rng.integers(5, 60, 9).astype(float)
     kurtosis = rng.uniform(4, 9, 9)
     fourth = kurtosis * second**2
-    scale = [neighbours(n * second, k) / neighbours(n, k) for k in range(9)]
-    above = below = 0.0
-    for k in range(8):
-        pair = min(n[k], n[k + 1]) / (scale[k] * scale[k + 1])
-        above += pair * (fourth[k] + fourth[k + 1]) / 2
-        below += pair * second[k] * second[k + 1]
-    shared = min(above / below, 4 * (n @ kurtosis) / n.sum())
-    expected = np.maximum(shared, (kurtosis + shared) / 2)
-    assert_allclose(intervals.heavy_kurtosis(second, fourth, n), expected, rtol=1e-12)
-    # Two features at once.
-    both = intervals.heavy_kurtosis(*(np.stack([v, v]) for v in (second, fourth, n)))
-    assert_allclose(both, [expected, expected], rtol=1e-12)
+
+    def by_hand(n):
+        pairs = [k for k in range(8) if n[k] > 0 and n[k + 1] > 0]
+        scale = [around_pair(n * second, k) / around_pair(n, k) for k in pairs]
+        pair = [min(n[k], n[k + 1]) / s**2 for k, s in zip(pairs, scale, strict=True)]
+        above = sum(p * (fourth[k] + fourth[k + 1]) / 2 for p, k in zip(pair, pairs, strict=True))
+        below = sum(p * second[k] * second[k + 1] for p, k in zip(pair, pairs, strict=True))
+        shared = min(above / below, 4 * (n @ kurtosis) / n.sum())
+        return np.where(n > 0, np.maximum(shared, (kurtosis + shared) / 2), np.nan)
+
+    kurtosis_of_bins = intervals.heavy_kurtosis(second, fourth, n)
+    assert_allclose(kurtosis_of_bins, by_hand(n), rtol=1e-12)
+    backwards = intervals.heavy_kurtosis(second[::-1], fourth[::-1], n[::-1])
+    assert_allclose(backwards[::-1], kurtosis_of_bins, rtol=1e-12)
+    # Beside a feature with more bins, and with fewer than four of its own.
+    for size in (9, 5, 2):
+        alone = intervals.heavy_kurtosis(second[:size], fourth[:size], n[:size])
+        padded = [np.pad(values[:size], (0, 12 - size)) for values in (second, fourth, n)]
+        both = intervals.heavy_kurtosis(*[np.stack([values, values]) for values in padded])
+        assert_allclose(both[:, :size], [alone, alone], rtol=1e-12)
     # A bin of three rows is as if it were not there, and bins beside it are still neighbours.
-    n[4] = 3
-    known = np.arange(9) != 4
-    pairs = [k for k in range(8) if 4 not in (k, k + 1)]
-    usual = (n * kurtosis)[known].sum() / n[known].sum()
-    free = np.where(known, n, 0.0)
-    scale = [neighbours(free * second, k) / neighbours(free, k) for k in range(9)]
-    pair = [min(n[k], n[k + 1]) / (scale[k] * scale[k + 1]) for k in pairs]
-    above = sum(p * (fourth[k] + fourth[k + 1]) / 2 for p, k in zip(pair, pairs, strict=True))
-    below = sum(p * second[k] * second[k + 1] for p, k in zip(pair, pairs, strict=True))
-    shared = min(above / below, 4 * usual)
-    expected = np.where(known, np.maximum(shared, (kurtosis + shared) / 2), np.nan)
-    assert_allclose(intervals.heavy_kurtosis(second, fourth, n), expected, rtol=1e-12)
+    few = np.where(np.arange(9) == 4, 3, n)
+    without = np.where(np.arange(9) == 4, 0, n)
+    assert_allclose(intervals.heavy_kurtosis(second, fourth, few), by_hand(without), rtol=1e-12)
 
 
 def test_an_interval_of_heavy_tails_is_that_of_the_log(rng):
@@ -555,11 +554,11 @@ def test_errors_of_spreads_where_some_are_not_known(rng):
     free = np.where(known, degrees, 0.0)
     second = np.where(known, deviation**2, 0.0)
     square = np.where(known, free * (2 * deviation * se) ** 2, 0.0)
-    scale = [neighbours(free * second, k) / neighbours(free, k) for k in range(8)]
     above = below = 0.0
     for k in range(7):
         if known[k] and known[k + 1]:
-            pair = min(free[k], free[k + 1]) / (scale[k] * scale[k + 1])
+            scale = around_pair(free * second, k) / around_pair(free, k)
+            pair = min(free[k], free[k + 1]) / scale**2
             above += pair * (square[k] + square[k + 1]) / 2
             below += pair * second[k] * second[k + 1]
     usual = np.sum((free * square / deviation**4)[known]) / free.sum()
