@@ -523,6 +523,11 @@ def _of_effect(
             "edges must be numbers, or the effects that rhale returned; got a Dataset without "
             "bins of its features."
         )
+    for dim in [dim for dim in effect["edge_value"].dims if dim not in ("feature", "edge")]:
+        raise ValueError(
+            f"edges must be the effects of one {dim}: the bins of others are others; got "
+            f"{effect.sizes[dim]}. Select one: GivenBins(effect.isel({dim}=0))."
+        )
 
     def finite_values(name: str) -> dict[str, FloatArray]:
         table = effect[name].transpose("feature", ...).values

@@ -127,10 +127,15 @@ def grid_of(
     low, high = ends
     places = _sorted_places(rows, position)
     if slopes_across is not None:
-        slopes_across = _reached(slopes_across, low, high)
-        low, high = float(slopes_across[0]), float(slopes_across[-1])
-        if not isinstance(rule, GivenBins):
+        if isinstance(rule, GivenBins):
+            # Of other rows, too: all parts of a sample have the same bins.
+            beside = 1e-9 * (slopes_across[-1] - slopes_across[0])
+            first, last = rule.limits(name)
+            slopes_across = _reached(slopes_across, first + beside, last - beside)
+        else:
+            slopes_across = _reached(slopes_across, low, high)
             slopes_across = cell_kernel.without_empty(slopes_across, places.x)
+        low, high = float(slopes_across[0]), float(slopes_across[-1])
     column = Column(name, places.x, low, high, places.weight, slopes_across)
     if low == high:
         return _without_rows(column)
@@ -138,10 +143,7 @@ def grid_of(
     column = replace(column, gaps=gaps)
     axis = cells_of(rule, column)
     rule_edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
-    fixed = _given_cells(rule, column, rule_edges)
-    if column.cells is not None:
-        inside = (column.cells > rule_edges[0]) & (column.cells < rule_edges[-1])
-        fixed = cell_kernel.union(rule_edges, column.cells[inside])
+    fixed = _fixed_cells(rule, column, rule_edges)
     equal = not isinstance(axis, Variable)
     return _grid(_without_rows(column), rule_edges, fixed, places, gaps, equal=equal)
 
@@ -220,11 +222,22 @@ def _asked(places: SortedValues) -> tuple[float, float]:
     return min(max(n / cell_kernel.CELL_ROWS, 1.0), cell_kernel.MAX_CELLS), least
 
 
-def _given_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:
-    """Edges of the cells of the curve that a rule gives, with those of its bins."""
-    if not isinstance(rule, GivenBins) or column.cells is not None:
-        return None
-    cells = rule.cells_of(column.name)
+def _fixed_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray | None:
+    """Edges of the cells of the curve where these do not follow from the rows, with those of bins.
+
+    They are those that a rule gives, and the cells that slopes were taken across.
+    """
+    given = rule.cells_of(column.name) if isinstance(rule, GivenBins) else None
+    cells = column.cells
+    if cells is None:
+        cells = given
+    elif given is not None:
+        # Agreed cells are unions of those.
+        nearest = cells[nearest_to(cells, given)]
+        among = np.abs(nearest - given) <= 1e-9 * (edges[-1] - edges[0])
+        cells = nearest if among.all() else cells
+    elif isinstance(rule, GivenBins):
+        cells = cell_kernel.without_empty(cells, column.x)
     if cells is None:
         return None
     cells = cells[(cells > edges[0]) & (cells < edges[-1])]

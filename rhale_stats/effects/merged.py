@@ -72,6 +72,10 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     model must be the same for all parts; of this only the name and the scale of its output are
     checked.
 
+    Where rows are on the edges of cells, as with features of few values (math [2]), rows at the
+    ends of an axis have the mean of their cell in their own part, and with precision weights each
+    part divides the rows of an edge by itself: such curves are those of all rows up to this.
+
     What does not merge: bins of a rule that fits lines, which differ between parts; and errors by
     groups, which need the sums of each group in each cell, and these say more of single groups than
     moments do. With precision weights ``skewness_sign`` needs the rows: it is that of the parts if

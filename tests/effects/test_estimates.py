@@ -5,6 +5,8 @@ A simulation is one Dataset: every sample is a column of X, so that one call est
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
@@ -20,7 +22,7 @@ from rhale_stats.bins.rule import Column, Partition
 from rhale_stats.effects.estimates import (
     CellGrid,
     RhaleSettings,
-    _given_cells,
+    _fixed_cells,
     _reached,
     are_agreed,
     centred_curve,
@@ -556,13 +558,28 @@ class TestParts:
         edges = np.array([0.0, 1, 2])
         column = Column("x", np.zeros(0), 0.0, 2.0, None)
         rule = rs.GivenBins(edges, cells=[-1, 0, 0.5, 1 + 1e-12, 1.5, 2, 3])
-        assert _given_cells(rule, column, edges).tolist() == [0, 0.5, 1, 1.5, 2]
+        assert _fixed_cells(rule, column, edges).tolist() == [0, 0.5, 1, 1.5, 2]
         near = rs.GivenBins(edges, cells=[0, 1 + 1e-6, 2])
-        assert _given_cells(near, column, edges).tolist() == [0, 1, 1 + 1e-6, 2]
-        assert _given_cells(rs.GivenBins(edges), column, edges) is None
-        assert _given_cells(rs.EqualWidthBins(2), column, edges) is None
-        across = Column("x", np.zeros(0), 0.0, 2.0, None, edges)
-        assert _given_cells(rule, across, edges) is None
+        assert _fixed_cells(near, column, edges).tolist() == [0, 1, 1 + 1e-6, 2]
+        assert _fixed_cells(rs.GivenBins(edges), column, edges) is None
+        assert _fixed_cells(rs.EqualWidthBins(2), column, edges) is None
+
+    def test_cells_that_slopes_were_taken_across(self):
+        """Given ones are unions of them; without given ones those without rows are joined."""
+        edges, cells = np.array([0.0, 3, 6]), np.arange(7.0)
+        across = Column("x", np.array([0.5, 2.5, 3.5, 4.5, 5.5]), 0.0, 6.0, None, cells)
+        agreed = rs.GivenBins(edges, cells=[0, 1, 3, 4 + 1e-12, 6])
+        assert _fixed_cells(agreed, across, edges).tolist() == [0, 1, 3, 4, 6]
+        others = rs.GivenBins(edges, cells=[0, 1.5, 3, 6])
+        assert _fixed_cells(others, across, edges).tolist() == cells.tolist()
+        assert _fixed_cells(rs.EqualWidthBins(2), across, edges).tolist() == cells.tolist()
+        some = replace(across, x=np.arange(0.05, 6, 0.3), cells=np.arange(0, 6.05, 0.1))
+        joined = _fixed_cells(rs.GivenBins(edges), some, edges)
+        assert_allclose(joined, np.append(np.arange(0, 6, 0.3), 6))
+
+    def test_cells_are_agreed_where_they_are_given(self):
+        edges = np.array([0.0, 1, 2])
+        rule = rs.GivenBins(edges, cells=[0, 0.5, 1, 2])
         assert (are_agreed(rule), are_agreed(rs.GivenBins(edges))) == (True, False)
 
     def test_spread_along_the_known_stretch(self):

@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.effects.spread import without_spread
@@ -285,3 +286,48 @@ def test_what_parts_disagree_in_is_named(table):
         rs.merge([first, one(flat, features=[0, 1])])
     with pytest.raises(TypeError, match="effects must be a list of the Datasets"):
         rs.merge(first)
+
+
+def stairs(X):
+    """Steps of the first column, whose size depends on the second."""
+    return np.floor(3 * X[:, 0]) * (1 + X[:, 1])
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_parts_of_steps_of_which_one_does_not_reach_the_ends(weighted, rng):
+    """Slopes across cells: every part has the cells of all, whether or not it has rows there."""
+    X, bins = rng.uniform(-1, 1, (400, 2)), rs.GivenBins([-1, -0.5, 0.5, 1])
+    options = {"method": "finite_difference", "features": "x0", "bins": bins}
+    if weighted:
+        options |= {"weights": rng.integers(1, 4, 400), "weight_kind": "frequency"}
+    local = rs.local_effects(stairs, X, **options)
+    whole = rs.rhale(local, bins=bins)
+    inner = np.abs(X[:, 0]) < 0.4
+    some = inner & (np.arange(400) % 2 == 0)
+    with pytest.warns(UserWarning, match="Bins without rows"):
+        part = rs.rhale(local.isel(obs=some), bins=rs.GivenBins(whole))
+    assert np.isnan(part["effect"].values).tolist() == [[True, False, True]]
+    rest = rs.rhale(local.isel(obs=~some), bins=rs.GivenBins(whole))
+    merged = rs.std_error(rs.merge([part, rest]))
+    for name in ("effect", "effect_se", "curve", "curve_se", "average_effect", "heterogeneity"):
+        assert_allclose(merged[name], rs.std_error(whole)[name], rtol=1e-9, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["precision", "frequency"])
+def test_the_bins_of_an_effect_give_it_again_where_values_are_few(kind, rng):
+    X = np.column_stack([np.round(rng.normal(size=200), 1), rng.normal(size=200)])
+    weights = rng.gamma(1.0, size=200) if kind == "precision" else rng.integers(0, 4, 200)
+    local = rs.local_effects(
+        lambda X: np.sin(2 * X[:, 0]) * X[:, 1], X, "x0", weights=weights, weight_kind=kind
+    )
+    effect = rs.std_error(rs.rhale(local, bins=rs.QuantileBins(3)))
+    again = rs.std_error(rs.rhale(local, bins=rs.GivenBins(effect)))
+    for name in ("effect", "effect_se", "curve", "curve_se", "edge_value"):
+        assert_allclose(again[name], effect[name], rtol=1e-9, err_msg=name)
+
+
+def test_effects_of_several_outputs_have_no_common_edges(rng):
+    X = rng.normal(size=(100, 2))
+    effect = rs.rhale(lambda X: np.column_stack([X[:, 0] * X[:, 1], np.sin(3 * X[:, 0])]), X)
+    with pytest.raises(ValueError, match=r"effects of one output.* got 2.*isel\(output=0\)"):
+        rs.GivenBins(effect)
