@@ -449,15 +449,21 @@ def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatAr
     rows = n_effective[occupied]
     n = len(rows)
     degrees = np.concatenate([np.maximum(rows - 1, 0.0), np.full(max(n - 1, 0), OF_DIFFERENCE)])
+    few, first, last, total = _stretches(rows) if n >= 2 else (np.zeros(0, dtype=np.intp),) * 4
     is_alone = degrees[:n] > 0
-    pooled = _stretches(rows) if n >= 2 else ()
-    if pooled:
-        is_alone[pooled[0]] = False
+    is_alone[few] = False
     alone = np.flatnonzero(is_alone)
-    blocks = [(occupied[alone], alone, np.ones(len(alone)))]
-    for cell, first, last, total in zip(*pooled, strict=True):
-        source = np.concatenate([np.arange(first, last + 1), n + np.arange(first, last)])
-        blocks.append((np.full(len(source), occupied[cell]), source, degrees[source] / total))
-    cells, sources, weights = [np.concatenate(part) for part in zip(*blocks, strict=True)]
+    # Of a cell of few rows: the cells of its stretch, and the differences between these.
+    n_cells, n_steps = last - first + 1, last - first
+    stretches = np.concatenate([_runs(first, n_cells), n + _runs(first, n_steps)])
+    pooled = np.concatenate([np.repeat(np.arange(len(few)), size) for size in (n_cells, n_steps)])
+    cells = occupied[np.concatenate([alone, few[pooled]])]
+    sources = np.concatenate([alone, stretches])
+    weights = np.concatenate([np.ones(len(alone)), degrees[stretches] / total[pooled]])
     shape = len(n_effective), len(degrees)
     return sparse.csr_array((weights, (cells, sources)), shape), degrees
+
+
+def _runs(first: IntArray, length: IntArray) -> IntArray:
+    """Whole numbers from each of ``first`` on, so many of each."""
+    return np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())

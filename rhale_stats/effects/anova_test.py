@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ def fill_spread(cells: CurveCells, least: float) -> CurveCells | None:
     if not has_variance.any():
         return None
     pooled = np.average(variance[has_variance], weights=degrees[has_variance])
-    return cells._replace(variance=np.where(variance <= least**2, pooled, variance))
+    return replace(cells, variance=np.where(variance <= least**2, pooled, variance))
 
 
 def least_of_cells(row: FeatureResult, cells: CurveCells) -> float:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import sparse
 
 from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays import cells as kernel
@@ -22,7 +25,8 @@ OF_LINES = slice(4, 4 + len(LINE_MOMENTS))
 WEIGHTINGS = ("axis", "rows")
 
 
-class CurveCells(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class CurveCells:
     """Cells of one feature, in order, each within one bin; ``bin`` says which.
 
     ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows,
@@ -51,7 +55,7 @@ class CurveCells(NamedTuple):
         """Edges of the cells that have a curve."""
         return slice(self.stretch.start, self.stretch.stop + 1)
 
-    @property
+    @cached_property
     def noise(self) -> Noise:
         """Variances of the cells' means and slopes."""
         return accumulate.line_noise(self.variance, self.pieces, self.noise_line, self.n_effective)
@@ -61,14 +65,14 @@ class CurveCells(NamedTuple):
         """Products of places and residuals that standard errors need."""
         return self.line if self.squares is None else self.squares[:, OF_LINES]
 
-    @property
+    @cached_property
     def loading(self) -> tuple[FloatArray, FloatArray]:
         """Weight of every cell's mean, and of its slope, in the effect of its bin."""
         width = np.diff(self.pieces.edges)
         level = kernel.along_axis(width, self.pieces.share, self.bin)
         return level, level * np.nan_to_num(self.pieces.away())
 
-    @property
+    @cached_property
     def effect_parts(self) -> FloatArray:
         """Parts of the variance of every bin's effect, by cell."""
         parts = self.noise.variance_along(*self.loading)
@@ -99,8 +103,13 @@ class CurveCells(NamedTuple):
         """What variances are estimated from, given their parts by cell, (point, cell)."""
         if not self.shared or self.squares is not None:
             return Sources(parts, self.degrees)
-        weights, degrees = kernel.variance_sources(self.n_effective)
+        weights, degrees = self._sources_of_cells
         return Sources(parts @ weights, degrees)
+
+    @cached_property
+    def _sources_of_cells(self) -> tuple[sparse.csr_array, FloatArray]:
+        """What variances of cells are estimated from, and the degrees of freedom of each."""
+        return kernel.variance_sources(self.n_effective)
 
     def effect_degrees(self) -> FloatArray:
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""

@@ -1,6 +1,6 @@
 """Tests of steps between levels, which share rows, by dense matrices."""
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -28,7 +28,8 @@ from tests.bins.test_adaptive import Lines
 from tests.helpers import changed, local_of, row_of
 
 
-class _Cells(NamedTuple):
+@dataclass
+class _Cells:
     variance: np.ndarray
     degrees: np.ndarray
 
@@ -275,7 +276,7 @@ def test_weights_of_averages_along_the_axis():
     cells = row.curve_cells
     # Of the second bin, as if its last cell had no rows.
     pieces = cells.pieces._replace(share=np.append(cells.pieces.share[:-1], 0))
-    cells = cells._replace(pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))
+    cells = replace(cells, pieces=pieces, n_effective=np.append(cells.n_effective[:-1], 0))
     selection = BinSelection.of_feature(row, np.ones(2, dtype=bool))
     n = cells.n_effective
     expected = [1 / (0.25 / n[0] + 0.25 / n[1]), n[2]]
