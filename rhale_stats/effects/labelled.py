@@ -181,7 +181,8 @@ def _numerical_errors(local: xr.Dataset, edges: FloatArray, n_rows: int) -> dict
 
 
 def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
-    coords = {str(name): local.variables[name] for name in local.coords}
+    # Where a feature is in the table matters to its local effects alone.
+    coords = {str(name): local.variables[name] for name in local.coords if name != "feature_column"}
     kinds = np.where(n_bins > 0, coords["feature_kind"].values, "constant")
     return {
         **{name: coord for name, coord in coords.items() if {*coord.dims} <= {"feature"}},

@@ -52,8 +52,7 @@ DERIVED = (*ALWAYS, *OF_SPREAD, "cell_effect", "cell_share", "effect_slope_corre
 ROUNDING = 32 * np.finfo(np.float64).eps
 # Coordinates of the complete form alone.
 NUMBERS = (
-    *("n_spread_bins", "feature_column", "cell", "cell_edge", "spread_bin", "spread_edge"),
-    "spread_edge_value",
+    *("n_spread_bins", "cell", "cell_edge", "spread_bin", "spread_edge", "spread_edge_value"),
 )
 # Attribute with the coordinates of replicates in bins, as JSON.
 AS_TEXT = "bin_coordinates"

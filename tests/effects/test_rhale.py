@@ -245,8 +245,8 @@ def assert_same(found, expected):
     shared = [name for name in expected.data_vars if name in found.data_vars]
     assert set(expected.data_vars) == set(shared)
     xr.testing.assert_allclose(
-        found[shared].drop_vars("feature_column", errors="ignore"),
-        expected[shared].drop_vars("feature_column", errors="ignore"),
+        found[shared],
+        expected[shared],
     )
 
 
