@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.binning import backtrack
 from rhale_stats.arrays.moments import (
-    Comoments,
     FloatArray,
     IntArray,
     Moments,
@@ -174,7 +174,6 @@ class Fits(NamedTuple):
 
 def adaptive_partition(
     cells: Moments,
-    comoments: Comoments | None,
     grid: FineCells,
     *,
     penalties: Penalties,
@@ -185,25 +184,22 @@ def adaptive_partition(
 
     Parameters
     ----------
-    cells, comoments : Moments, Comoments
-        Of shape (fine * coarse cells,). Comoments are needed for lines only.
-    grid : Grid
+    cells : Moments
+        Of shape (fine * coarse cells,).
+    grid : FineCells
     penalties : Penalties
     min_obs, resolution : float
         Smallest effective number of rows of a bin; difference below which local effects are equal.
     """
     starts, linear = [], []
     for part in grid.stretches():
-        moments = Moments(*[values[part] for values in cells])
-        products = None if comoments is None else Comoments(*[sums[part] for sums in comoments])
+        moments = cells.each(itemgetter(part))
         own_grid = FineCells(grid.edges[part.start : part.stop + 1], grid.fine)
         if not moments.weight.any():
             starts.append(np.array([part.start]))
             linear.append(np.array([False]))
             continue
-        partition = _partition(
-            _PartitionSearch(moments, products, own_grid, penalties, min_obs, resolution)
-        )
+        partition = _partition(_PartitionSearch(moments, own_grid, penalties, min_obs, resolution))
         starts.append(part.start + partition[0])
         linear.append(partition[1])
     return np.concatenate(starts), np.concatenate(linear)
@@ -229,7 +225,6 @@ class _PartitionSearch:
     def __init__(
         self,
         cells: Moments,
-        comoments: Comoments | None,
         grid: FineCells,
         penalties: Penalties,
         min_obs: float,
@@ -241,7 +236,8 @@ class _PartitionSearch:
         z = np.where(occupied, (cells.x_mean - low) / span - 0.5, 0.0)
         g = np.where(occupied, cells.mean - everything.mean, 0.0)
         w = cells.weight
-        x_m2, xg = (np.zeros(len(w)),) * 2 if comoments is None else comoments
+        none = np.zeros(len(w))
+        x_m2, xg = [none if part is None else part for part in (cells.x_m2, cells.xg)]
         # Sums of w times the products of `Sums`, before they are divided by the noise.
         self.plain = np.stack(
             [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import boost_histogram as bh
@@ -535,7 +536,7 @@ def greedy_partition(
 
 def _growing(cells: Moments, begin: int, centre: FloatArray) -> Moments:
     """Moments of the first 1, 2, ... cells from ``begin`` on; their sums are about ``centre``."""
-    n_obs, weight, weight_sq, mean, m2, x_mean = [part[begin:] for part in cells]
+    n_obs, weight, weight_sq, mean, m2, x_mean = cells.each(itemgetter(slice(begin, None)))[:6]
     occupied = weight > 0
     deviation = np.where(occupied, mean - centre, 0.0)
     total, first = np.cumsum(weight), np.cumsum(weight * deviation)

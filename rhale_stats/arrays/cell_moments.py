@@ -19,7 +19,6 @@ from rhale_stats.arrays.moments import (
     POWERS_OF_CUBES,
     RESIDUAL_POWERS,
     SQUARE_POWERS,
-    Comoments,
     FloatArray,
     IntArray,
     Moments,
@@ -171,11 +170,8 @@ class CellMoments(NamedTuple):
         n_obs, weight, weight_sq = self.table[:3]
         x_mean, mean = np.where(weight > 0, self.table[3:5], np.nan)
         squares = np.maximum(self.product(0, 2), 0.0)
-        return Moments(n_obs, weight, weight_sq, mean, squares, x_mean)
-
-    def comoments(self) -> Comoments:
-        """Spread of x, and its product with g."""
-        return Comoments(self.product(2, 0), self.product(1, 1))
+        lines = self.product(2, 0), self.product(1, 1)
+        return Moments(n_obs, weight, weight_sq, mean, squares, x_mean, *lines)
 
     def sums_about(
         self, x: FloatArray, g: FloatArray, powers: Sequence[tuple[int, int]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import boost_histogram as bh
@@ -34,7 +34,8 @@ class Moments(NamedTuple):
 
     ``weight`` is sum(w) and ``weight_sq`` sum(w^2) for precision weights. Without weights both are
     the number of rows; frequency weights count rows, so both are sum(w). This makes one formula of
-    math [5] and [6] for all three. ``mean`` and ``x_mean`` are NaN where a cell has no rows.
+    math [5] and [6] for all three. ``mean`` and ``x_mean`` are NaN where a cell has no rows. For
+    lines there are ``x_m2`` and ``xg``, sums of w (x - x_mean)^2 and of w (x - x_mean)(g - mean).
     """
 
     n_obs: FloatArray
@@ -43,13 +44,12 @@ class Moments(NamedTuple):
     mean: FloatArray
     m2: FloatArray
     x_mean: FloatArray
+    x_m2: FloatArray | None = None
+    xg: FloatArray | None = None
 
-
-class Comoments(NamedTuple):
-    """Sums of w (x - x_mean)^2 and of w (x - x_mean)(g - mean) per cell, for lines."""
-
-    x_m2: FloatArray
-    xg: FloatArray
+    def each(self, function: Callable[[FloatArray], FloatArray]) -> Moments:
+        """The same with a function of every array, such as a selection of cells."""
+        return Moments(*[None if part is None else function(part) for part in self])  # type: ignore[arg-type]
 
 
 class ResidualMoments(NamedTuple):
@@ -91,21 +91,26 @@ def merge(cells: Moments, starts: IntArray) -> Moments:
     about the mean of the union.
     """
     weight = np.add.reduceat(cells.weight, starts)
-    length = np.diff(np.append(starts, len(cells.weight)))
+    length = np.diff(starts, append=len(cells.weight))
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.add.reduceat(cells.weight * _or_zero(cells.mean), starts) / weight
         x_mean = np.add.reduceat(cells.weight * _or_zero(cells.x_mean), starts) / weight
     deviation = _or_zero(cells.mean - np.repeat(mean, length))
     with np.errstate(over="ignore"):  # the caller refuses moments that are not finite
         m2 = np.add.reduceat(cells.m2 + cells.weight * deviation**2, starts)
-    return Moments(
-        np.add.reduceat(cells.n_obs, starts),
-        weight,
-        np.add.reduceat(cells.weight_sq, starts),
-        mean,
-        m2,
-        x_mean,
-    )
+    n_obs, weight_sq = [np.add.reduceat(part, starts) for part in (cells.n_obs, cells.weight_sq)]
+    bins = Moments(n_obs, weight, weight_sq, mean, m2, x_mean)
+    if cells.x_m2 is None or cells.xg is None:
+        return bins
+    away = _or_zero(cells.x_mean - np.repeat(x_mean, length))
+    x_m2, xg = cells.x_m2 + cells.weight * away**2, cells.xg + cells.weight * away * deviation
+    return bins._replace(x_m2=np.add.reduceat(x_m2, starts), xg=np.add.reduceat(xg, starts))
+
+
+def side_by_side(problems: Sequence[Moments]) -> Moments:
+    """Moments of several features with equally many cells, (problem, cell)."""
+    several = zip(*problems, strict=True)
+    return Moments(*[None if each[0] is None else np.stack(each) for each in several])  # type: ignore[arg-type]
 
 
 def union(cells: Moments) -> Moments:
@@ -145,19 +150,6 @@ def variance(moments: Moments, ddof: int | IntArray) -> FloatArray:
         # A little above, because sums of weights may round up.
         enough = n_effective(moments) > ddof * (1 + 1e-12)
         return np.where(enough, moments.m2 / denominator, np.nan)
-
-
-def merge_comoments(
-    cells: Moments, within: Comoments, starts: IntArray, bins: Moments
-) -> Comoments:
-    """Comoments of unions of neighbouring cells, as `merge` for moments."""
-    length = np.diff(np.append(starts, len(cells.weight)))
-    away = _or_zero(cells.x_mean - np.repeat(bins.x_mean, length))
-    above = _or_zero(cells.mean - np.repeat(bins.mean, length))
-    return Comoments(
-        np.add.reduceat(within.x_m2 + cells.weight * away**2, starts),
-        np.add.reduceat(within.xg + cells.weight * away * above, starts),
-    )
 
 
 # A smaller share of a third cumulant that is left in residuals says nothing of it.

@@ -17,12 +17,10 @@ from scipy import sparse
 
 from rhale_stats.arrays.moments import (
     BLOCK_ROWS,
-    Comoments,
     FloatArray,
     IntArray,
     Moments,
     merge,
-    merge_comoments,
     variance,
 )
 
@@ -300,28 +298,27 @@ def effective_rows(sums: FloatArray, rows: NodeRows) -> FloatArray:
         return np.asarray(np.nan_to_num(weight**2 / sums[4].sum(axis=1)))
 
 
-def moments(sums: FloatArray, rows: NodeRows) -> tuple[Moments, Comoments | None]:
+def moments(sums: FloatArray, rows: NodeRows) -> Moments:
     """Moments of the cells, (problem, cell)."""
     weight, g, gg = sums[:3]
     n_obs, weight_sq = (weight, weight) if rows.counted else (sums[3], sums[4])
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = g / weight
         m2 = np.where(weight > 0, np.maximum(gg - g * mean, 0.0), 0.0)
-        x_mean, products = np.zeros_like(mean), None
+        cells = Moments(n_obs, weight, weight_sq, rows.centre + mean, m2, np.zeros_like(mean))
         if rows.x_centre is not None:
             x, xx, xg = sums[-3:]
             away = x / weight
-            x_mean = rows.x_centre + away
-            products = Comoments(
-                np.where(weight > 0, np.maximum(xx - x * away, 0.0), 0.0),
-                np.where(weight > 0, xg - x * mean, 0.0),
+            cells = cells._replace(
+                x_mean=rows.x_centre + away,
+                x_m2=np.where(weight > 0, np.maximum(xx - x * away, 0.0), 0.0),
+                xg=np.where(weight > 0, xg - x * mean, 0.0),
             )
-    return Moments(n_obs, weight, weight_sq, rows.centre + mean, m2, x_mean), products
+    return cells
 
 
 def loss(
     cells: Moments,
-    comoments: Comoments | None,
     width: FloatArray,
     starts: NDArray[np.bool_],
     linear: NDArray[np.bool_] | None,
@@ -338,8 +335,8 @@ def loss(
 
     Parameters
     ----------
-    cells, comoments : Moments, Comoments
-        Of shape (problems, cells). Comoments are needed for lines only.
+    cells : Moments
+        Of shape (problems, cells).
     width : ndarray of shape (cells,)
     starts, linear : ndarray of shape (problems, cells)
         Which cells begin a bin, and whether that bin is linear.
@@ -349,14 +346,11 @@ def loss(
     """
     n_problems, n_cells = starts.shape
     begin = np.flatnonzero(starts)
-    flat = Moments(*[part.ravel() for part in cells])
-    bins = merge(flat, begin)
+    bins = merge(cells.each(np.ravel), begin)
     spread = variance(bins, ddof)
-    if comoments is not None and linear is not None:
-        within = Comoments(*[part.ravel() for part in comoments])
-        x_m2, xg = merge_comoments(flat, within, begin, bins)
+    if bins.x_m2 is not None and bins.xg is not None and linear is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
-            residual = bins._replace(m2=np.maximum(bins.m2 - xg**2 / x_m2, 0.0))
+            residual = bins._replace(m2=np.maximum(bins.m2 - bins.xg**2 / bins.x_m2, 0.0))
         spread = np.where(linear.ravel()[begin], variance(residual, ddof + 1), spread)
     share = np.add.reduceat(np.tile(width, n_problems), begin) if kind == "index" else bins.weight
     finite = np.isfinite(spread)
@@ -465,8 +459,8 @@ def _in_bins(cells: Moments, begin: IntArray) -> Moments:
     """Moments of the same bins of every problem, (problem, bin)."""
     n_problems, n_cells = cells.weight.shape
     begins = (n_cells * np.arange(n_problems)[:, None] + begin).ravel()
-    bins = merge(Moments(*[part.ravel() for part in cells]), begins)
-    return Moments(*[part.reshape(n_problems, len(begin)) for part in bins])
+    bins = merge(cells.each(np.ravel), begins)
+    return bins.each(lambda part: part.reshape(n_problems, len(begin)))
 
 
 def _variance_or_pooled(bins: Moments) -> FloatArray:

@@ -127,7 +127,6 @@ class AdaptiveBins:
                 edges = np.linspace(candidate.low, candidate.high, n_cells + 1)
             starts, linear = adaptive.adaptive_partition(
                 candidate.moments,
-                candidate.comoments,
                 adaptive.FineCells(edges, self._fine(n_cells), candidate.gaps),
                 penalties=self._penalties(),
                 min_obs=self.min_obs,

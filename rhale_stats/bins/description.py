@@ -5,6 +5,7 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
-from rhale_stats.arrays.moments import Axis, Comoments, FloatArray, Moments
+from rhale_stats.arrays.moments import Axis, FloatArray, Moments
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, Candidates, Column, make_lines, nearest_to
 from rhale_stats.bins.rules import (
@@ -88,7 +89,6 @@ def _given_among(edges: FloatArray, column: Column) -> FloatArray:
 def starts_of(
     rule: BinRule,
     cells: Moments,
-    comoments: Comoments | None,
     *,
     name: str,
     resolution: float,
@@ -111,11 +111,8 @@ def starts_of(
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates, of_cells = [], None if equal else edges
     for number in range(len(starts)):
-        moments = Moments(*[part[number] for part in cells])
-        products = None if comoments is None else Comoments(*[part[number] for part in comoments])
-        candidates.append(
-            Candidates(name, moments, low, high, resolution, products, of_cells, gaps)
-        )
+        moments = cells.each(itemgetter(number))
+        candidates.append(Candidates(name, moments, low, high, resolution, of_cells, gaps))
     for number, partition in enumerate(rule.choose(candidates)):
         starts[number, partition.starts] = True
         if partition.linear is not None:

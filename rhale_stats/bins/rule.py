@@ -13,7 +13,6 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import (
     Axis,
-    Comoments,
     FloatArray,
     IntArray,
     Moments,
@@ -58,8 +57,8 @@ class Column:
 class Candidates:
     """The moments of one feature's cells, from which a rule chooses edges.
 
-    ``comoments`` are given to rules that `make_lines`. ``edges`` are those of the cells, None if
-    these are equal. ``gaps`` are the cells that no row of the feature is in, of any region.
+    ``edges`` are those of the cells, None if these are equal. ``gaps`` are the cells that no row of
+    the feature is in, of any region.
     """
 
     name: str
@@ -67,7 +66,6 @@ class Candidates:
     low: float
     high: float
     resolution: float
-    comoments: Comoments | None = None
     edges: FloatArray | None = None
     gaps: NDArray[np.bool_] | None = None
 

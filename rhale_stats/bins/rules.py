@@ -21,6 +21,7 @@ from rhale_stats.arrays.moments import (
     Moments,
     merge,
     n_effective,
+    side_by_side,
     union,
     variance,
 )
@@ -95,9 +96,7 @@ class OptimalBins:
         for length in dict.fromkeys(lengths):
             members = [number for number, n_cells in enumerate(lengths) if n_cells == length]
             some = [candidates[number] for number in members]
-            stacked = Moments(
-                *[np.stack(part) for part in zip(*[c.moments for c in some], strict=True)]
-            )
+            stacked = side_by_side([candidate.moments for candidate in some])
             for candidate, needed in zip(some, self._least_rows(stacked), strict=True):
                 check_enough_rows(candidate, needed)
             width = np.stack([candidate.width for candidate in some])

@@ -64,15 +64,13 @@ class CellGrid(NamedTuple):
 
     def candidates(self, moments: CellMoments, error: float) -> Candidates:
         """What the rule chooses from; ``error`` is the numerical error of a local effect."""
-        cells = moments.pooled(self.rule_starts, degree=2)
-        means = cells.means()
+        means = moments.pooled(self.rule_starts, degree=2).means()
         return Candidates(
             self.column.name,
             means,
             self.column.low,
             self.column.high,
             resolution(means.mean, error),
-            cells.comoments(),
             None if self.equal else self.rule_edges,
             means.weight == 0,
         )

@@ -16,7 +16,6 @@ from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import bin_edges, bin_index, sorting
 from rhale_stats.arrays.moments import (
     BLOCK_ROWS,
-    Comoments,
     FloatArray,
     IntArray,
     Moments,
@@ -340,20 +339,17 @@ class Problem:
 
     def losses(self, sums: FloatArray, rows: search.NodeRows, exact: float) -> FloatArray:
         """Losses of many sets of rows, from their sums in the cells."""
-        cells, products = search.moments(sums, rows)
-        return self.loss_in(*self.starts(cells, products, exact), cells, products)
+        cells = search.moments(sums, rows)
+        return self.loss_in(*self.starts(cells, exact), cells)
 
     def loss_in(
         self,
         starts: NDArray[np.bool_],
         linear: NDArray[np.bool_] | None,
         cells: Moments,
-        products: Comoments | None,
     ) -> FloatArray:
         """Losses of many sets of rows in these bins, (problem, cell) -> (problem,)."""
-        loss = search.loss(
-            cells, products, self.width, starts, linear, kind=self.loss, ddof=self.ddof
-        )
+        loss = search.loss(cells, self.width, starts, linear, kind=self.loss, ddof=self.ddof)
         return self.scale * loss
 
     def statistics(
@@ -374,8 +370,7 @@ class Problem:
         """Moments on both sides of many splits, the bins of the node, and widths if they count."""
         if node.starts is None:
             raise AssertionError("a node of local effects has bins")
-        left, _ = search.moments(children.left, rows)
-        right, _ = search.moments(children.right, rows)
+        left, right = [search.moments(side, rows) for side in (children.left, children.right)]
         return left, right, node.starts, self.width if self.loss == "index" else None
 
     def coarse(self, node: Node[search.NodeRows]) -> tuple[Problem, Node[search.NodeRows]]:
@@ -408,7 +403,7 @@ class Problem:
         return replace(self, bins=node.starts)
 
     def starts(
-        self, cells: Moments, products: Comoments | None, exact: float
+        self, cells: Moments, exact: float
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
         """Which cells begin a bin, and a linear one: (problem, cell)."""
         if self.bins is not None:
@@ -416,7 +411,6 @@ class Problem:
         return starts_of(
             self.rule,
             cells,
-            products,
             name=self.name,
             resolution=exact,
             edges=self.edges,
@@ -492,10 +486,10 @@ def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[s
     effect = search.away(g, centre, cell)
     rows = search.NodeRows(cell, effect, w, problem.frequency, centre, place, x_centre)
     sums = search.table(np.zeros(len(row_numbers), dtype=np.uint8), 1, rows)
-    cells, products = search.moments(sums, rows)
+    cells = search.moments(sums, rows)
     exact = resolution(cells.mean, problem.error)
-    starts, linear = problem.starts(cells, products, exact)
-    loss = float(problem.loss_in(starts, linear, cells, products)[0])
+    starts, linear = problem.starts(cells, exact)
+    loss = float(problem.loss_in(starts, linear, cells)[0])
     # Spread that the feature leaves unexplained, beside all there is: below that, and below what
     # the model's own rounding makes, there is nothing to be found.
     everything = union(cells)

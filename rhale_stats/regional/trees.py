@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,9 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.words import first_rows, shown, warn
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import (
-    Comoments,
     FloatArray,
     IntArray,
-    Moments,
     merge,
-    merge_comoments,
 )
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import columns
@@ -203,19 +201,15 @@ def _distance(problem: Problem, training_rows: IntArray, held_out_rows: IntArray
     """The loss with squares about other rows' bins; bins without held-out rows count as others."""
     node = node_of(problem, training_rows, 0.0)
     sums = search.table(np.zeros(len(training_rows), dtype=np.uint8), 1, node.rows)
-    cells, products = search.moments(sums, node.rows)
-    starts, linear = problem.starts(cells, products, node.resolution)
+    cells = search.moments(sums, node.rows)
+    starts, linear = problem.starts(cells, node.resolution)
     first_cells = np.flatnonzero(starts[0])
-    of_cells = Moments(*[part[0] for part in cells])
-    bins = merge(of_cells, first_cells)
+    bins = merge(cells.each(itemgetter(0)), first_cells)
     k = np.cumsum(starts[0])[problem.cell[held_out_rows]] - 1
     residual = problem.g[held_out_rows] - bins.mean[k]
-    if products is not None and linear is not None:
-        within = Comoments(*[part[0] for part in products])
-        x_m2, xg = merge_comoments(of_cells, within, first_cells, bins)
-        slope = np.where(
-            linear[0][first_cells] & (x_m2 > 0), xg / np.where(x_m2 > 0, x_m2, 1.0), 0.0
-        )
+    if bins.x_m2 is not None and bins.xg is not None and linear is not None:
+        is_sloped = linear[0][first_cells] & (bins.x_m2 > 0)
+        slope = np.where(is_sloped, bins.xg / np.where(bins.x_m2 > 0, bins.x_m2, 1.0), 0.0)
         residual = residual - slope[k] * (problem.x[held_out_rows] - bins.x_mean[k])
     weight = _weights(problem, held_out_rows)
     finite = np.isfinite(residual)

@@ -27,11 +27,6 @@ def cell_moments(axis, x, g, weight=None, *, frequency=False):
     return on_axis(axis, x, g, weight, frequency=frequency).means()
 
 
-def comoments(axis, x, g, weight=None):
-    """Spread of x and its product with g in the cells of an axis."""
-    return on_axis(axis, x, g, weight).comoments()
-
-
 def on_axis(axis, x, g, weight=None, *, frequency=False):
     """Moments in the cells of an axis, whose ends are those of the rows where they are regular."""
     low, high = min(x.min(), axis.edges[0]), max(x.max(), axis.edges[-1])

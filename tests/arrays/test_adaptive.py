@@ -21,7 +21,7 @@ from rhale_stats.arrays.adaptive import (
 )
 from rhale_stats.arrays.binning import regular_axis
 from rhale_stats.arrays.moments import cell_index
-from tests.arrays.made import cell_moments, comoments
+from tests.arrays.made import cell_moments
 from tests.helpers import in_turn
 
 KINDS = ("none", "frequency", "precision")
@@ -43,7 +43,6 @@ class Problem:
         axis = regular_axis(low, high, self.n_cells)
         self.cell = np.minimum(cell_index(axis, self.x), self.n_cells - 1)
         self.cells = cell_moments(axis, self.x, self.g, weight, frequency=self.frequency)
-        self.comoments = comoments(axis, self.x, self.g, weight)
         w = np.ones(len(self.g)) if weight is None else weight
         self.variance = np.average((self.g - np.average(self.g, weights=w)) ** 2, weights=w)
         self.set_noise(0.2)
@@ -64,7 +63,6 @@ class Problem:
     def without_noise(self, resolution=0.0):
         return _PartitionSearch(
             self.cells,
-            self.comoments,
             FineCells(np.linspace(self.low, self.high, self.n_cells + 1)),
             self.risk,
             self.min_obs,
@@ -74,7 +72,6 @@ class Problem:
     def partition(self, resolution=0.0):
         return adaptive_partition(
             self.cells,
-            self.comoments if self.risk.lines else None,
             FineCells(np.linspace(self.low, self.high, self.n_cells + 1)),
             penalties=self.risk,
             min_obs=self.min_obs,
@@ -446,7 +443,7 @@ def test_noise_of_neighbours_is_unbiased(kind):
         weight = None if kind == "none" else rng.uniform(0.2, 2, n)
         cells = cell_moments(axis, x, 5 + 2 * rng.normal(size=n), weight, frequency=False)
         grid = FineCells(np.linspace(0, 1, len(cells.weight) + 1))
-        noise = _PartitionSearch(cells, None, grid, risk(lines=False), 2, 0.0).noise_of_neighbours()
+        noise = _PartitionSearch(cells, grid, risk(lines=False), 2, 0.0).noise_of_neighbours()
         occupied = cells.weight > 0
         assert np.ptp(noise[occupied]) < 1e-12  # of so few rows all are around each
         found.append(noise[occupied][0])
@@ -553,8 +550,9 @@ def test_local_effects_equal_up_to_their_resolution_are_one_bin(rng):
     assert_array_equal(Problem(x, g, risk=risk()).partition(resolution=1e-6)[0], [0])
 
 
-def test_without_lines_no_comoments_are_needed():
+def test_without_lines_no_products_with_x_are_needed():
     case = problem(6, risk=risk(lines=False), n=200)
+    case.cells = case.cells._replace(x_m2=None, xg=None)
     starts, linear = case.partition()
     assert len(starts) > 1
     assert not linear.any()

@@ -193,7 +193,7 @@ def test_moments_of_steps_one_by_one(rng, frequency):
             np.average(np.repeat([j, j + 1], [(code == j).sum(), (code == j + 1).sum()]),
                        weights=own),
         )  # fmt: skip
-        for part, one in zip(found.bins, expected, strict=True):
+        for part, one in zip(found.bins[:6], expected, strict=True):
             assert part[j] == pytest.approx(one)
         assert found.third[j] == pytest.approx(np.average((d - mean) ** 3, weights=own))
         assert found.fourth[j] == pytest.approx(np.average((d - mean) ** 4, weights=own))

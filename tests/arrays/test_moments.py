@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import moments
 from rhale_stats.arrays.binning import regular_axis, variable_axis
-from rhale_stats.arrays.moments import Moments, cell_index, merge, merge_comoments, union
+from rhale_stats.arrays.moments import Moments, cell_index, merge, union
 from tests.arrays.made import cell_moments, on_axis
 from tests.helpers import frozen
 
@@ -83,26 +83,24 @@ def test_union_is_one_merge(rng):
 
 
 @KINDS
-def test_comoments_of_unions(rng, kind):
+def test_products_with_x_of_unions(rng, kind):
     x, g = rows(rng, 300)
     weight, frequency = weightings(rng, len(x))[kind]
     cells = on_axis(variable_axis(EDGES), x, g, weight, frequency=frequency)
     starts = np.array([0, 1, 3])
     bins = cells.pooled(starts)
-    found = merge_comoments(cells.means(), cells.comoments(), starts, bins.means())
+    found = merge(cells.means(), starts)
     assert_allclose(found.x_m2, bins.product(2, 0), rtol=1e-12)
     assert_allclose(found.xg, bins.product(1, 1), rtol=1e-9, atol=1e-12)
 
 
-def test_comoments_across_cells_without_rows():
+def test_products_with_x_across_cells_without_rows():
     """Rows in the first and the third of four cells; the last bin is empty."""
     x, g = np.array([0.25, 0.75, 2.5]), np.array([1.0, 2.0, 7.0])
     cells = on_axis(variable_axis(np.arange(5.0)), x, g)
-    assert_allclose(cells.comoments().x_m2, [0.125, 0, 0, 0], atol=EPS)
-    assert_allclose(cells.comoments().xg, [0.25, 0, 0, 0], atol=EPS)
-    starts = np.array([0, 3])
-    bins = cells.pooled(starts).means()
-    merged = merge_comoments(cells.means(), cells.comoments(), starts, bins)
+    assert_allclose(cells.means().x_m2, [0.125, 0, 0, 0], atol=EPS)
+    assert_allclose(cells.means().xg, [0.25, 0, 0, 0], atol=EPS)
+    merged = merge(cells.means(), np.array([0, 3]))
     assert_allclose(merged.x_m2, [3 * np.var(x), 0], rtol=8 * EPS)
     assert_allclose(merged.xg, [3 * np.cov(x, g, ddof=0)[0, 1], 0], rtol=8 * EPS)
 

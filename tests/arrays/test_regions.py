@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from rhale_stats.arrays import regions
-from rhale_stats.arrays.moments import BLOCK_ROWS, Comoments, Moments
+from rhale_stats.arrays.moments import BLOCK_ROWS, Moments
 from rhale_stats.arrays.regions import BLOCK_CODES, NodeRows
 from tests.helpers import frozen
 
@@ -42,7 +42,7 @@ def random_rows(rng, kind="none", *, lines=False, n=400, n_cells=6, offset=0.0):
 def direct_moments(rows, g, x, inside):
     """Moments of every cell over some rows, one by one: (name, cell)."""
     n_cells = len(rows.centre)
-    found = {name: np.zeros(n_cells) for name in (*Moments._fields, "x_m2", "xg")}
+    found = {name: np.zeros(n_cells) for name in Moments._fields}
     for k in range(n_cells):
         here = inside & (rows.cell == k)
         w = np.ones(len(g)) if rows.weight is None else rows.weight
@@ -67,15 +67,11 @@ def direct_moments(rows, g, x, inside):
 
 def assert_moments(actual, number, expected, *, lines, scale=1.0):
     """To some hundred units of rounding of sums of a few hundred terms."""
-    cells, products = actual
-    names = ("n_obs", "weight", "weight_sq", "mean", "m2", *(["x_mean"] if lines else []))
-    for name in names:
-        got = getattr(cells, name)[number]
-        assert_allclose(got, expected[name], rtol=1e-12, atol=1e3 * EPS * scale, err_msg=name)
-    assert (products is not None) == lines
-    for name in ("x_m2", "xg") if lines else ():
-        got = getattr(products, name)[number]
-        assert_allclose(got, expected[name], rtol=1e-12, atol=1e3 * EPS, err_msg=name)
+    along = ("x_mean", "x_m2", "xg")
+    for name in ("n_obs", "weight", "weight_sq", "mean", "m2", *(along if lines else ())):
+        values = getattr(actual, name)[number]
+        assert_allclose(values, expected[name], rtol=1e-12, atol=1e3 * EPS * scale, err_msg=name)
+    assert (actual.x_m2 is not None) == (actual.xg is not None) == lines
 
 
 # --- tables --------------------------------------------------------------------------------------
@@ -93,8 +89,7 @@ def test_a_table_by_hand():
     assert_array_equal(sums[0], [[1, 0], [1, 2], [0, 0]])
     assert_array_equal(sums[1], [[1, 0], [-1, 5], [0, 0]])
     assert_array_equal(sums[2], [[1, 0], [1, 13], [0, 0]])
-    cells, products = regions.moments(sums, rows)
-    assert products is None
+    cells = regions.moments(sums, rows)
     assert_array_equal(cells.mean, [[11, np.nan], [9, 22.5], [np.nan, np.nan]])
     assert_array_equal(cells.m2, [[0, 0], [0, 0.5], [0, 0]])
 
@@ -113,7 +108,7 @@ def test_an_offset_costs_no_digits(rng):
     """Local effects of 1e8 + noise: sums are about the means of the cells."""
     rows, g, x = random_rows(rng, offset=1e8)
     codes = rng.integers(0, 3, len(g)).astype(np.uint8)
-    cells, _ = regions.moments(regions.table(codes, 3, rows), rows)
+    cells = regions.moments(regions.table(codes, 3, rows), rows)
     for code in range(3):
         expected = direct_moments(rows, g - 1e8, x, codes == code)
         # g itself is known to 1e8 eps.
@@ -234,10 +229,10 @@ def by_hand(weights=(4.0, 6.0, 10.0), means=(0.0, 0.0, 1.0), m2=(3.0, 10.0, 18.0
     return Moments(part, part, part, np.array(means)[None], np.array(m2)[None], np.zeros((1, 3)))
 
 
-def loss(cells, starts, *, kind="index", ddof=1, comoments=None, linear=None):
+def loss(cells, starts, *, kind="index", ddof=1, linear=None):
     starts = np.array(starts, dtype=bool).reshape(-1, 3)
     linear = None if linear is None else np.array(linear, dtype=bool).reshape(-1, 3)
-    return regions.loss(cells, comoments, WIDTH, starts, linear, kind=kind, ddof=ddof)
+    return regions.loss(cells, WIDTH, starts, linear, kind=kind, ddof=ddof)
 
 
 def test_loss_by_hand():
@@ -271,18 +266,18 @@ def test_loss_of_lines_by_hand():
     m2, x_m2 = np.sum((g - g.mean()) ** 2), np.sum((x - x.mean()) ** 2)
     xg = np.sum((x - x.mean()) * (g - g.mean()))
     four = np.array([[4.0, 0.0, 0.0]])
-    cells = Moments(four, four, four, *(np.array([[v, 0, 0]]) for v in (g.mean(), m2, x.mean())))
-    products = Comoments(np.array([[x_m2, 0.0, 0.0]]), np.array([[xg, 0.0, 0.0]]))
+    rest = (np.array([[v, 0, 0]]) for v in (g.mean(), m2, x.mean(), x_m2, xg))
+    cells = Moments(four, four, four, *rest)
     slope, intercept = np.polyfit(x, g, 1)
     residual = np.sum((g - slope * x - intercept) ** 2) / 2
-    found = loss(cells, [1, 0, 0], comoments=products, linear=[1, 0, 0])
+    found = loss(cells, [1, 0, 0], linear=[1, 0, 0])
     assert_allclose(found, [6 * residual])
     # The same bin constant.
-    assert_allclose(loss(cells, [1, 0, 0], comoments=products, linear=[0, 0, 0]), [6 * m2 / 3])
+    assert_allclose(loss(cells, [1, 0, 0], linear=[0, 0, 0]), [6 * m2 / 3])
 
 
 def test_problems_do_not_see_each_other():
-    pair = Moments(*(np.concatenate([a, b]) for a, b in zip(by_hand(), by_hand(), strict=True)))
+    pair = by_hand().each(lambda part: np.concatenate([part, part]))
     assert_allclose(loss(pair, [[1, 1, 1], [1, 0, 1]]), [11, 3 * 13 / 9 + 6])
 
 
@@ -332,7 +327,7 @@ def test_statistic_of_splits_bin_by_bin(rng, kind, with_width):
     codes[few] = np.maximum(codes[few], 1)
     codes[few[0]] = 0  # and a bin with one row on a side
     (children,) = regions.threshold_children(codes, 5, rows)
-    left, right = (regions.moments(side, rows)[0] for side in (children.left, children.right))
+    left, right = (regions.moments(side, rows) for side in (children.left, children.right))
     given = width if with_width else None
     found = regions.studentised(left, right, starts, given, 0.0)
     degrees = regions.studentised_degrees(left, right, starts, given)

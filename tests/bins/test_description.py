@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.arrays.moments import Comoments, Moments
+from rhale_stats.arrays.moments import Moments
 from rhale_stats.bins.description import (
     cells_of,
     describe,
@@ -100,8 +100,8 @@ def moments(n_problems=3, n_cells=12, n=20, seed=1):
     mean, x_mean = g.mean(axis=-1), x.mean(axis=-1)
     away, off = x - x_mean[..., None], g - mean[..., None]
     rows = np.full(mean.shape, float(n))
-    cells = Moments(rows, rows, rows, mean, (off**2).sum(-1), x_mean)
-    return cells, Comoments((away**2).sum(-1), (away * off).sum(-1))
+    lines = (away**2).sum(-1), (away * off).sum(-1)
+    return Moments(rows, rows, rows, mean, (off**2).sum(-1), x_mean, *lines)
 
 
 class TestStarts:
@@ -113,7 +113,7 @@ class TestStarts:
 
     @pytest.mark.parametrize("kind", [rs.EqualWidthBins, rs.QuantileBins])
     def test_every_cell_is_a_bin(self, kind):
-        starts, linear = starts_of(kind(12), moments()[0], None, **self.facts)
+        starts, linear = starts_of(kind(12), moments(), **self.facts)
         assert starts.shape == (3, 12)
         assert starts.all()
         assert linear is None
@@ -132,17 +132,15 @@ class TestStarts:
                 self.check(rule, low, edges)
 
     def check(self, rule, low, edges):
-        cells, comoments = moments()
+        cells = moments()
         lines = getattr(rule, "degree", 0) == 1
-        comoments = comoments if lines else None
         at = np.linspace(low, low + 1, 13) if edges is None else edges
         facts = self.facts | {"edges": at, "equal": edges is None}
-        starts, linear = starts_of(rule, cells, comoments, **facts)
+        starts, linear = starts_of(rule, cells, **facts)
         assert (linear is not None) == lines
         for number in range(3):
             one = Moments(*(part[number] for part in cells))
-            products = Comoments(*(part[number] for part in comoments)) if lines else None
-            alone = Candidates("x", one, low, low + 1.0, 0.0, products, edges)
+            alone = Candidates("x", one, low, low + 1.0, 0.0, edges)
             (partition,) = rule.choose([alone])
             assert np.flatnonzero(starts[number]).tolist() == partition.starts.tolist()
             if lines:
@@ -153,9 +151,9 @@ class TestStarts:
 
     def test_resolution_and_widths_count_where_all_is_alike(self):
         """Differences below the numerical error make no bins."""
-        cells, _ = moments()
+        cells = moments()
         facts = self.facts | {"resolution": 100.0}
-        starts, _ = starts_of(rs.OptimalBins(max_bins=12, min_obs=20), cells, None, **facts)
+        starts, _ = starts_of(rs.OptimalBins(max_bins=12, min_obs=20), cells, **facts)
         assert (starts.sum(axis=1) == 1).all()
 
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.bins.rule import Candidates, Column, make_lines
+from rhale_stats.bins.rule import Candidates, Column
 from rhale_stats.local.rows import columns
 from rhale_stats.regional import losses as split_losses_module
 from rhale_stats.regional import regions
@@ -28,7 +28,7 @@ from rhale_stats.regional.losses import (
 from rhale_stats.regional.search import SplitSearch, SplitTree
 from rhale_stats.regional.splits import candidates_of, conditioning_columns
 from studies.regions import two_groups
-from tests.arrays.made import cell_moments, comoments
+from tests.arrays.made import cell_moments
 from tests.helpers import in_turn
 
 N = 300
@@ -112,11 +112,9 @@ def direct_loss(problem, axis, resolution, inside):
     given = None if problem.weight is None else problem.weight[inside]
     w = np.ones(len(x)) if given is None else given
     cells = cell_moments(axis, x, g, given, frequency=problem.frequency)
-    lines = make_lines(problem.rule)
-    products = comoments(axis, x, g, given) if lines else None
     low, high = problem.low, problem.high
     edges = problem.edges if problem.given_cells else None
-    seen = Candidates(problem.name, cells, low, high, resolution, products, edges, problem.gaps)
+    seen = Candidates(problem.name, cells, low, high, resolution, edges, problem.gaps)
     (chosen,) = problem.rule.choose([seen])
     starts = np.append(chosen.starts, len(axis))
     edges = np.append(0, np.cumsum(problem.width))
