@@ -523,7 +523,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/tables.py", "curve_extent"): {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
-    ("effects/estimates.py", "_given_cells"): {
+    ("effects/estimates.py", "_fixed_cells"): {
         "…tinct = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
