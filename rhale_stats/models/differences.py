@@ -659,7 +659,7 @@ def _keeps_type(table: Table, request: Versions) -> bool:
     """Whether the column has the type of its versions, so that other rows do not change."""
     if isinstance(table.data, np.ndarray):
         return True
-    dtype = table.data.dtypes.iloc[request.position]
+    dtype = table.dtypes[request.position]
     return {column.dtype for column in map(as_column, request.columns)} <= {dtype}
 
 

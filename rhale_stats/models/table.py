@@ -209,11 +209,18 @@ class Table:
             return self.data.copy()
         return self.data.copy(deep=not COPY_ON_WRITE).reset_index(drop=True)
 
+    @cached_property
+    def dtypes(self) -> list[Any]:
+        """Types of the columns; one type of an array."""
+        if isinstance(self.data, pd.DataFrame):
+            return list(self.data.dtypes)
+        return [self.data.dtype] * len(self.names)
+
     def is_numeric(self, position: int) -> bool:
         """Whether a column holds numbers (booleans are not), or dates, which are days."""
         if isinstance(self.data, np.ndarray):
             return True
-        dtype = self.data.dtypes.iloc[position]
+        dtype = self.dtypes[position]
         return times.is_time(dtype) or (
             pd.api.types.is_numeric_dtype(dtype)
             and not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype))
@@ -223,19 +230,17 @@ class Table:
         """Whether a column, or an array as it was given, is of a type of integers."""
         if isinstance(self.data, np.ndarray):
             return self.form is not ARRAY
-        return pd.api.types.is_integer_dtype(self.data.dtypes.iloc[position])
+        return pd.api.types.is_integer_dtype(self.dtypes[position])
 
     def is_time(self, position: int) -> bool:
         """Whether a column holds dates, times or durations."""
-        return isinstance(self.data, pd.DataFrame) and times.is_time(
-            self.data.dtypes.iloc[position]
-        )
+        return isinstance(self.data, pd.DataFrame) and times.is_time(self.dtypes[position])
 
     def in_days(self, position: int) -> bool:
         """Whether a column holds dates without a time of the day."""
         if isinstance(self.data, np.ndarray):
             return False
-        return position in self.form.days or times.is_date(self.data.dtypes.iloc[position])
+        return position in self.form.days or times.is_date(self.dtypes[position])
 
     def whole(self, position: int, values: FloatArray, *, integers: bool = False) -> FloatArray:
         """Edges or a grid as the column can hold them: whole days of dates without a time.
@@ -264,7 +269,7 @@ class Table:
         """Numbers of a column of dates as these dates; those of others as they are."""
         if isinstance(self.data, np.ndarray) or not self.is_time(position):
             return values
-        dtype, whole = self.data.dtypes.iloc[position], self.in_days(position)
+        dtype, whole = self.dtypes[position], self.in_days(position)
         dates: Values = times.from_days(np.asarray(values, np.float64), dtype, whole=whole)
         return dates
 
@@ -274,7 +279,7 @@ class Table:
         out = unit_mapping(self.attrs)
         for position, name in enumerate(self.names):
             if isinstance(self.data, pd.DataFrame) and self.is_time(position):
-                out[name] = times.time_units(self.data.dtypes.iloc[position])
+                out[name] = times.time_units(self.dtypes[position])
         return out
 
     def column(self, position: int) -> FloatArray:
@@ -321,7 +326,7 @@ class Table:
             position: self.of_type(position, values[:, position])
             if self.is_time(position)
             else pd.Series(values[:, position]).astype(dtype)
-            for position, dtype in enumerate(self.data.dtypes)
+            for position, dtype in enumerate(self.dtypes)
         }
         return pd.DataFrame(columns).set_axis(self.data.columns, axis=1)
 
@@ -376,7 +381,9 @@ class Table:
     @cached_property
     def is_of_floats(self) -> bool:
         """Whether all columns of a DataFrame are of double precision."""
-        return isinstance(self.data, pd.DataFrame) and bool((self.data.dtypes == np.float64).all())
+        return isinstance(self.data, pd.DataFrame) and all(
+            dtype == np.float64 for dtype in self.dtypes
+        )
 
     def of_block(self, values: FloatArray) -> pd.DataFrame:
         """The columns with other values, (column, row), as one block: faster than one by one."""

@@ -155,7 +155,7 @@ class ProfileInputs(Sample):
     def grid_values(self, position: int, grid: FloatArray) -> Values:
         """Whole numbers stay whole for the model where its column has them."""
         if isinstance(self.table.data, pd.DataFrame):
-            dtype = self.table.data.dtypes.iloc[position]
+            dtype = self.table.dtypes[position]
             if pd.api.types.is_integer_dtype(dtype) and (grid == np.round(grid)).all():
                 whole: Values = pd.array(grid.astype(np.int64), dtype=dtype)
                 return whole
