@@ -30,7 +30,8 @@ def __getattr__(name: str) -> object:
 
         pictures = [f"plots.{picture}" for picture in _load("plots").__all__]
         advice = other_name(name, [*__all__, *pictures])
-    raise AttributeError(f"rhale_stats has no {name!r}. {advice}".rstrip())
+    # With the name Python adds no advice of its own.
+    raise AttributeError(f"rhale_stats has no {name!r}. {advice}".rstrip(), name=name)
 
 
 from rhale_stats import accessor as _accessor  # noqa: E402  # registers Dataset.rhale

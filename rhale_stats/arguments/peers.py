@@ -221,6 +221,6 @@ def other_keyword(name: str, names: Sequence[str], elsewhere: str = "") -> str:
     """
     similar = [ours for ours in KEYWORDS.get(name, ()) if ours in names][:1]
     if not (similar or elsewhere or name in DIFFERENT):
-        similar = get_close_matches(name, names)
+        similar = get_close_matches(name, names, cutoff=0.65)
     question = f"Did you mean {' or '.join(map(repr, similar))}?" if similar else ""
     return " ".join(filter(None, (question, DIFFERENT.get(name, ""), elsewhere)))
