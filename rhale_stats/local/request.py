@@ -19,7 +19,7 @@ from rhale_stats.arrays.moments import FloatArray, need_squares
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.labelled import labelled
-from rhale_stats.local.rows import difference_edges, repeated_values
+from rhale_stats.local.rows import difference_edges, repeated_values, with_weight
 from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.differences import (
     DifferenceQuotients,
@@ -216,7 +216,7 @@ class Request:
                 )
             outputs, stored = yield Versions(position, arguments, rows)
             differences = self.quotients.quotient(outputs, stored, method, edges)
-            if edges is not None and kernel.are_repeated(*_with_weight(x_present, weight, counted)):
+            if edges is not None and kernel.are_repeated(*with_weight(x_present, weight, counted)):
                 differences = yield from self._with_left(
                     differences, position, x_present, present, edges, outputs, stored
                 )
@@ -238,7 +238,7 @@ class Request:
     ) -> Differences:
         """Derivatives at few values say little of the effect between them: by a rule of order 4."""
         weight = self.sample.weight_at(present)
-        some, counts = _with_weight(x, weight, self.sample.frequency)
+        some, counts = with_weight(x, weight, self.sample.frequency)
         if repeated_values(some, counts) is None:
             return differences
         values, value_of = np.unique(some, return_inverse=True)
@@ -305,7 +305,7 @@ class Request:
             )
         present = ~np.isnan(x)
         weight = self.sample.weight_at(present)
-        some, counts = _with_weight(x[present], weight, self.sample.frequency)
+        some, counts = with_weight(x[present], weight, self.sample.frequency)
         if table.has_cells(position) or repeated_values(some, counts) is not None:
             return True
         assert self.quotients is not None, "a model is asked"
@@ -350,15 +350,6 @@ class Request:
                     "method='finite_difference' takes them without a probe."
                 )
             warn(warning_text(self.jumping, then), JumpWarning)
-
-
-def _with_weight(
-    x: FloatArray, weight: FloatArray | None, is_frequency: bool
-) -> tuple[FloatArray, FloatArray | None]:
-    """Values of the rows with weight, and how often each occurs where weights say that."""
-    if weight is None:
-        return x, None
-    return x[weight > 0], weight[weight > 0] if is_frequency else None
 
 
 def _few_values_text(features: Sequence[tuple[str, int]], *, has_model: bool) -> str:

@@ -50,13 +50,11 @@ def difference_edges(
     rows, with 10 or more; ``max_bins`` of the rule at most, and 40 without one.
     """
     counts = None if weight is None or (weight == weight.max()).all() else weight[weight > 0]
-    x_with_weight = x if weight is None else x[weight > 0]
+    x_with_weight, repeats = with_weight(x, weight, counted)
     low, high = float(x_with_weight.min()), float(x_with_weight.max())
     if low == high:
         return np.array([low])
     if rule is None or rule is ALE_BINS or isinstance(rule, SEARCHING):
-        # A row of frequency weight w represents w equal rows.
-        repeats = None if weight is None or not counted else weight[weight > 0]
         values = repeated_values(x_with_weight, repeats)
         if values is not None:
             return values
@@ -70,6 +68,15 @@ def difference_edges(
     edges = _of_rule(rule, Column(name, x_with_weight, low, high, counts))
     cells = rule.cells_of(name) if isinstance(rule, GivenBins) else None
     return edges if cells is None else np.union1d(edges, cells)
+
+
+def with_weight(
+    x: FloatArray, weight: FloatArray | None, is_frequency: bool
+) -> tuple[FloatArray, FloatArray | None]:
+    """Values of the rows with weight, and how often each occurs where weights say that."""
+    if weight is None:
+        return x, None
+    return x[weight > 0], weight[weight > 0] if is_frequency else None
 
 
 def _of_rule(rule: BinRule, column: Column) -> FloatArray:
