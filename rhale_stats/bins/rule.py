@@ -16,8 +16,6 @@ from rhale_stats.arrays.moments import (
     FloatArray,
     IntArray,
     Moments,
-    merge,
-    n_effective,
 )
 
 # Largest number of bins of a rule, and of cells of a search, whose time and memory grow with the
@@ -144,7 +142,8 @@ def equal_cells(column: Column, n_cells: int, parameter: str) -> Axis:
 
 def check_enough_rows(candidate: Candidates, min_obs: float) -> None:
     """Raise ``ValueError`` unless one bin with all rows is allowed."""
-    rows = float(n_effective(merge(candidate.moments, np.array([0])))[0])
+    total, squares = candidate.moments.weight.sum(), candidate.moments.weight_sq.sum()
+    rows = float(total**2 / squares) if squares > 0 else 0.0
     least = max(min_obs, 2)
     if rows < least:
         raise ValueError(
