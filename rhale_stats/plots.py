@@ -16,7 +16,7 @@ _MODULES = {
     "h_statistics": "interactions",
     "methods": "profile",
     "outcome": "overview",
-    "outputs": "overview",
+    "outputs": "effects",
     "regions": "tree",
     "scores": "bins",
     "summary": "overview",

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from rhale_stats.drawing.canvas import (
-    AVERAGE,
-    REFERENCE,
-    date_axis,
-    feature_label,
-    one_panel,
-    upright,
-)
-from rhale_stats.drawing.curve import draw_band, draw_interval, ends_of
-from rhale_stats.drawing.legend import DIFFERENCE, NO_RANGE, OURS, draw_legend, note, say_empty
+from rhale_stats.drawing import curve, frame, legend
 from rhale_stats.schema.checks import check_dataset, check_variables
 from rhale_stats.schema.dimensions import check_one_part
-from rhale_stats.schema.features import feature_position, units_of
+from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.validation import validated
 
 DRAWN = ("feature", "difference", "difference_ci", "difference_band", "grid_value", "p_value")
@@ -78,38 +71,35 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     check_one_part(comparison, "comparison")
     row = comparison.isel(feature=feature_position(comparison, feature))
     row = row.isel(grid=row["grid_value"].notnull().values)
-    with one_panel(ax, (7.0, 3.6)) as panel:
-        name = str(row["feature"].values)
-        panel.set_xlabel(feature_label(comparison, name), parse_math=False)
-        date_axis(panel, units_of(comparison, name))
-        label = f"effect on {comparison.attrs.get('output_name', 'output')}: a less b"
-        output_units = str(comparison.attrs.get("output_units", ""))
-        panel.set_ylabel(upright(label, output_units), parse_math=False)
-        if not row.sizes["grid"]:
-            say_empty([panel], NO_RANGE)
-            return panel
-        _draw_difference(panel, row)
-        draw_legend([panel])
+    with frame.one_panel(ax, (7.0, 3.6)) as panel:
+        frame.name_feature(panel, comparison, str(row["feature"].values))
+        frame.name_axes(panel, y=frame.output_label(comparison, ": a less b"))
+        if row.sizes["grid"]:
+            _draw_difference(panel, row)
+        else:
+            frame.say_empty([panel], legend.NO_RANGE)
     return panel
 
 
 def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
-    x = row["grid_value"].values
-    panel.axhline(0, color=REFERENCE, linewidth=0.8, zorder=0.5, gid=OURS)
-    panel.plot(
-        x, row["difference"].values, color=AVERAGE, linewidth=1.4, zorder=3, label=DIFFERENCE
+    x, difference = row["grid_value"].values, row["difference"].values
+    frame.draw_zero(panel, linewidth=0.8)
+    line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "zorder": 3}
+    panel.plot(x, difference, label=legend.DIFFERENCE, **line)
+    interval, band = row["difference_ci"], row["difference_band"]
+    curve.draw_uncertainty(
+        *(panel, x, curve.Ends(curve.ends_of(interval), curve.interval_label(interval))),
+        curve.Ends(curve.ends_of(band), curve.band_label(band)),
     )
-    draw_interval(panel, x, ends_of(row["difference_ci"]), row["difference_ci"])
-    draw_band(panel, x, ends_of(row["difference_band"]), row["difference_band"])
     panel.margins(x=0.02)
-    if row["difference_ci"].attrs.get("ci_kind", "confidence") != "confidence":
+    if interval.attrs.get("ci_kind", "confidence") != "confidence":
         return  # draws and models have no p-value
     null = row.attrs.get("null", "no difference between the curves")
     text = f"{null}: p {pvalue_text(float(row['p_value']))}"
     adjust = str(row.attrs.get("adjust", "none"))
     if adjust != "none" and "p_value_adjusted" in row:
         text += f", adjusted ({adjust}) {pvalue_text(float(row['p_value_adjusted'])).lstrip('= ')}"
-    note(panel, text)
+    frame.note(panel, text)
 
 
 def pvalue_text(value: float) -> str:

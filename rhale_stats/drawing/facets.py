@@ -11,22 +11,14 @@ import pandas as pd
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.canvas import (
-    REFERENCE,
-    as_array,
-    date_axis,
-    entitle,
-    given_axes,
-    style,
-    upright,
-)
+from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import curve_drawn, ends_of
+from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
@@ -154,8 +146,7 @@ def plot_curves(
     ]
     dims = _dimensions(parts, {"hue": hue, "col": col, "row": row})
     curves = [_curve(part, intervals=intervals) for part in parts]
-    with style(new_figure=ax is None):
-        return _drawn(curves, parts, dims, n_columns, ax)
+    return _drawn(curves, parts, dims, n_columns, ax)
 
 
 class _CurvePart(dict[str, str]):
@@ -261,7 +252,8 @@ def _curve(part: _CurvePart, *, intervals: bool) -> pd.DataFrame:
         ends = ends_of(data["curve_ci"]) if "curve_ci" in data else None
     else:
         drawn = curve_drawn(data)
-        x, value, ends, names = drawn.x, drawn.value, drawn.interval, []
+        x, value, names = drawn.x, drawn.value, []
+        ends = None if drawn.interval is None else drawn.interval.ends
     if ends is None or not intervals:
         ends = np.full((2, len(x)), np.nan)
     table = pd.DataFrame({"x": x, "value": value, "low": ends[0], "high": ends[1]})
@@ -274,70 +266,58 @@ def _drawn(
     parts: list[_CurvePart],
     by: Mapping[str, str],
     n_columns: int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
-) -> NDArray[np.object_]:
-    frame = pd.concat(curves, ignore_index=True)
+    ax: GivenAxes,
+) -> Panels:
+    table = pd.concat(curves, ignore_index=True)
     order = {dim: list(dict.fromkeys(part[dim] for part in parts)) for dim in by.values()}
     for dim, names in order.items():
-        frame[dim] = pd.Categorical(frame[dim], names)
+        table[dim] = pd.Categorical(table[dim], names)
     hues = order[by["hue"]] if "hue" in by else [""]
     colours = dict(zip(hues, sns.color_palette("colorblind", len(hues)), strict=True))
     if len(hues) == 1:
         colours = dict.fromkeys(hues, (0.0, 0.0, 0.0))
     lines, columns = [order[by[key]] if key in by else [None] for key in ("row", "col")]
-    if ax is None:
-        panels = list(_grid(frame, by, len(columns), n_columns).axes.flat)
-    else:
-        panels = given_axes("ax", ax, len(lines) * len(columns), "one a panel")
-    for panel, (line, column) in zip(panels, product(lines, columns), strict=True):
-        table = frame
-        for key, name in (("row", line), ("col", column)):
-            table = table if name is None else table[table[by[key]] == name]
-        _draw(panel, table, by.get("hue"), hues, colours)
-        _label(panel, table, parts)
-        shown_names = [name for name in (line, column) if name is not None]
-        entitle(panel, ", ".join(shown_names))
-        panel.set_ylabel("")
     attrs = parts[0].data.attrs
     name = "the outputs" if OUTPUT in by.values() else str(attrs.get("output_name", "output"))
-    label = upright(f"effect on {name}", str(attrs.get("output_units", "")))
-    figure = panels[0].figure
-    if ax is None:
-        figure.supylabel(label, fontsize="medium", parse_math=False)
-        figure.set_layout_engine("constrained")
-    else:
-        panels[0].set_ylabel(label, parse_math=False)
-    if 1 < len(hues) <= MAX_ENTRIES:
-        handles = {
-            label: line
-            for panel in panels
-            for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
-        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-        figure.legend(
-            [handles[entry] for entry in hues if entry in handles],
-            [entry for entry in hues if entry in handles],
-            loc="outside upper center" if constrained else "upper center",
-            ncols=len(hues),
-            frameon=False,
-            fontsize="small",
-        )
-    elif len(hues) > MAX_ENTRIES:
-        _name_lines(panels[-1])
-    return as_array(panels)
+    label = frame.upright(f"effect on {name}", str(attrs.get("output_units", "")))
+
+    def made() -> Any:
+        return _grid(table, by, len(columns), n_columns).axes.flat
+
+    n_panels = len(lines) * len(columns)
+    with frame.several_panels(ax, n_panels, "one a panel", made, legend=False) as panels:
+        for panel, (line, column) in zip(panels, product(lines, columns), strict=True):
+            part = table
+            for key, entry in (("row", line), ("col", column)):
+                part = part if entry is None else part[part[by[key]] == entry]
+            _draw(panel, part, by.get("hue"), hues, colours)
+            _label(panel, part, parts)
+            frame.entitle(panel, ", ".join(filter(None, (line, column))))
+            panel.set_ylabel("")
+        figure = panels[0].figure
+        if ax is None:
+            figure.supylabel(label, fontsize="medium", parse_math=False)
+            figure.set_layout_engine("constrained")
+        else:
+            frame.name_axes(panels[0], y=label)
+        if 1 < len(hues) <= MAX_ENTRIES:
+            handles = legend.handles_in(panels)
+            handles = {entry: handles[entry] for entry in hues if entry in handles}
+            legend.figure_legend(figure, handles, handles, len(hues))
+        elif len(hues) > MAX_ENTRIES:
+            _name_lines(panels[-1])
+    return panels
 
 
 def _grid(
-    frame: pd.DataFrame, by: Mapping[str, str], n_entries: int, n_columns: int
+    table: pd.DataFrame, by: Mapping[str, str], n_entries: int, n_columns: int
 ) -> sns.FacetGrid:
     """Empty panels of a new figure, with one scale for what they have in common."""
     facets: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
     if "row" not in by and n_entries > n_columns:
         facets["col_wrap"] = n_columns
-    one_axis = FEATURE not in (by.get("col"), by.get("row"))
-    grid = sns.FacetGrid(
-        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **facets
-    )
+    facets["sharex"] = FEATURE not in (by.get("col"), by.get("row"))
+    grid = sns.FacetGrid(table, sharey=True, height=2.4, aspect=1.25, despine=True, **facets)
     grid.set_titles("")
     return grid
 
@@ -346,7 +326,7 @@ def _draw(
     panel: Axes, table: pd.DataFrame, hue: str | None, hues: list[str], colours: Mapping[str, Any]
 ) -> None:
     """The curves of one panel."""
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+    frame.draw_zero(panel, gid=None)
     levels = list(dict.fromkeys(table.loc[table["level"] != "", "level"]))
     if levels and (table["level"] == "").any():
         raise ValueError(
@@ -360,7 +340,7 @@ def _draw(
         how = {"color": colours[name], "label": name or None}
         if not levels:
             panel.plot(x, value, linewidth=1.4, zorder=3, **how)
-            panel.fill_between(x, low, high, color=colours[name], alpha=0.2, linewidth=0, zorder=2)
+            frame.draw_between(panel, x, (low, high), color=colours[name], alpha=0.2, zorder=2)
             continue
         place = [levels.index(level) for level in hue_table["level"]]
         positions = np.array(place) + (number - (len(hues) - 1) / 2) * 0.6 / len(hues)
@@ -381,8 +361,8 @@ def _label(panel: Axes, table: pd.DataFrame, parts: list[_CurvePart]) -> None:
     text = with_units(label, units)
     if "reference" in data.attrs:
         text += f", relative to {str(data.attrs['reference']).rpartition(' = ')[2]}"
-    panel.set_xlabel(text, parse_math=False)
-    date_axis(panel, units)
+    frame.name_axes(panel, text)
+    frame.date_axis(panel, units)
 
 
 def _name_lines(panel: Axes) -> None:
@@ -394,13 +374,6 @@ def _name_lines(panel: Axes) -> None:
     placed = -np.inf
     for number in np.argsort(ends):
         placed = max(ends[number], placed + least)
-        panel.annotate(
-            str(lines[number].get_label()),
-            (1.02, placed),
-            xycoords=panel.get_yaxis_transform(),
-            color=lines[number].get_color(),
-            va="center",
-            fontsize="small",
-            annotation_clip=False,
-            parse_math=False,
-        )
+        how: dict[str, Any] = {"xycoords": panel.get_yaxis_transform(), "annotation_clip": False}
+        name, colour = str(lines[number].get_label()), lines[number].get_color()
+        frame.beside(panel, name, 1.02, placed, color=colour, parse_math=False, **how)

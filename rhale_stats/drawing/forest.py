@@ -3,34 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.drawing.canvas import (
-    AVERAGE,
-    LABEL_LENGTH,
-    REFERENCE,
-    UNCERTAINTY,
-    UNCERTAINTY_LIGHT,
-    one_panel,
-)
-from rhale_stats.drawing.curve import bar, source_suffix
-from rhale_stats.drawing.legend import (
-    CHAIN,
-    EACH,
-    ESTIMATE,
-    GIVEN,
-    LEVEL,
-    NO_VALUE,
-    OURS,
-    REPLICATES,
-    ROWS_EACH,
-    UNORDERED,
-    draw_legend,
-)
+from rhale_stats.drawing import frame, legend
 from rhale_stats.effects.sizes import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number
 from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
@@ -44,7 +24,7 @@ def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",
     *,
-    level: float = LEVEL,
+    level: float = legend.LEVEL,
     ax: Axes | None = None,
 ) -> Axes:
     """Forest plot: one number per feature with its interval, the largest at the top.
@@ -101,21 +81,20 @@ def plot_forest(
     if ENSEMBLE.holds(effect):
         effect = one_number(effect, what, level)
     forest = forest_data(effect, what, level)
-    with one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
+    with frame.one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
         null = effect.coords.get("null", xr.zeros_like(forest.variable))
         _draw_forest(panel, forest, level, null=float((null == 1).all()))
         _label(panel, effect, forest)
-        draw_legend([panel])
     return panel
 
 
 def _label(panel: Axes, effect: xr.Dataset, forest: ForestData) -> None:
     """Names of the features, and below them what the numbers are."""
     names, axis_label = _forest_labels(effect, forest.variable)
-    labels = [textwrap.fill(names[number], LABEL_LENGTH) for number in forest.order]
+    labels = [textwrap.fill(names[number], frame.LABEL_LENGTH) for number in forest.order]
     panel.set_yticks(np.arange(len(names)), labels, parse_math=False)
     panel.set_ylim(len(names) - 0.4, -0.6)
-    panel.set_xlabel(textwrap.fill(axis_label, 2 * LABEL_LENGTH), parse_math=False)
+    frame.name_axes(panel, textwrap.fill(axis_label, 2 * frame.LABEL_LENGTH))
 
 
 def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
@@ -145,57 +124,25 @@ def _filled(template: str, output_units: str, feature_units: str) -> str:
 
 def _draw_forest(panel: Axes, forest: ForestData, level: float, null: float = 0.0) -> None:
     place = np.arange(len(forest.order), dtype=np.float64)
-    middle, half = bar(forest.interval)
-    panel.axvline(null, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    panel.errorbar(
-        middle,
-        place,
-        xerr=half,
-        fmt="none",
-        ecolor=UNCERTAINTY if forest.rows is None else UNCERTAINTY_LIGHT,
-        elinewidth=2.2,
-        zorder=2,
-        label=f"{100 * level:g} % {EACH}\n{forest.method}{source_suffix(forest.source)}",
-    )
-    if forest.rows is not None:
-        middle, half = bar(forest.rows)
-        panel.errorbar(
-            *(middle, place),
-            xerr=half,
-            fmt="none",
-            ecolor=UNCERTAINTY,
-            elinewidth=2.2,
-            zorder=2.1,
-            label=f"{100 * level:g} % {ROWS_EACH}\n{forest.method}{GIVEN}",
-        )
+    panel.axvline(null, color=frame.REFERENCE, linewidth=0.6, zorder=0.5, gid=legend.OURS)
+    source, percent = legend.source_suffix(forest.source), f"{100 * level:g} %"
+    whole = frame.UNCERTAINTY if forest.rows is None else frame.UNCERTAINTY_LIGHT
+    for ends, colour, zorder, text in (
+        (forest.interval, whole, 2.0, f"{legend.EACH}\n{forest.method}{source}"),
+        (forest.rows, frame.UNCERTAINTY, 2.1, f"{legend.ROWS_EACH}\n{forest.method}{legend.GIVEN}"),
+    ):
+        if ends is not None:
+            # The interval need not contain the estimate.
+            middle, half = ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
+            how: dict[str, Any] = {"xerr": half, "ecolor": colour, "zorder": zorder}
+            frame.draw_whiskers(panel, middle, place, None, 2.2, label=f"{percent} {text}", **how)
+    label = legend.ESTIMATE
     if forest.chains is not None:
-        panel.plot(
-            forest.chains.T.ravel(),
-            np.repeat(place + 0.25, len(forest.chains)),
-            color=REFERENCE,
-            marker="|",
-            markersize=5,
-            linestyle="none",
-            zorder=1,
-            label=CHAIN,
-        )
-    panel.plot(
-        forest.point,
-        place,
-        color=AVERAGE,
-        marker="o",
-        markersize=4,
-        linestyle="none",
-        zorder=3,
-        label=ESTIMATE if forest.chains is None else REPLICATES,
-    )
+        label, below = legend.REPLICATES, np.repeat(place + 0.25, len(forest.chains))
+        how = {"color": frame.REFERENCE, "markersize": 5, "zorder": 1, "label": legend.CHAIN}
+        panel.plot(forest.chains.T.ravel(), below, "|", **how)
+    how = {"color": frame.AVERAGE, "markersize": 4, "zorder": 3, "label": label}
+    panel.plot(forest.point, place, "o", **how)
     for number in np.flatnonzero(np.isnan(forest.point)):
-        panel.annotate(
-            UNORDERED if forest.unordered[number] else NO_VALUE,
-            (0.5, place[number]),
-            xycoords=("axes fraction", "data"),
-            ha="center",
-            va="center",
-            fontsize="small",
-            color="0.4",
-        )
+        text = legend.UNORDERED if forest.unordered[number] else legend.NO_VALUE
+        frame.beside(panel, text, 0.5, place[number], ha="center", color="0.4")
