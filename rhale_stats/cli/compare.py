@@ -12,7 +12,7 @@ import xarray as xr
 from rhale_stats.cli.given import ModelInputs, local_of, with_errors
 from rhale_stats.cli.inputs import read_result
 from rhale_stats.cli.interruption import UsageError
-from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
+from rhale_stats.cli.outputs import delivered, files_of, writers_of
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.tables import glance, summary, tidy
@@ -31,10 +31,8 @@ def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
     difference = compare(a, b, rng=arguments.seed)
     table = tidy(difference)
     answer = {"a": names[0], "b": names[1], "tests": glance(difference), "differences": table}
-    save(files, writers_of(difference, table, answer))
-    print(f"a: {names[0]}\nb: {names[1]}\n\n{summary(difference)}")
-    said_files(files)
-    return {**answer, "files": [str(path) for path in files]}
+    text = f"a: {names[0]}\nb: {names[1]}\n\n{summary(difference)}"
+    return delivered(files, writers_of(difference, table, answer), text, answer)
 
 
 def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, list[str]]:

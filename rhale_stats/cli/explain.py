@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from functools import partial
 from typing import Any
 
 from rhale_stats.cli.given import ModelInputs
-from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
-from rhale_stats.cli.report import writer_of
+from rhale_stats.cli.outputs import delivered, files_of, writers_of
 from rhale_stats.explanation.explain import explain
 from rhale_stats.generics.tables import tidy
+from rhale_stats.reporting.report import report
 
 # What the answer ends with for users of Python.
 HINTS = "\n\nrs."
@@ -44,12 +45,8 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
         )
     answer = answer_of(explanation, inputs.name)
     writers = writers_of(explanation.contents, answer["features"], answer)
-    if any(path.suffix.lower() == ".html" for path in files):
-        writers[".html"] = writer_of(explanation)
-    save(files, writers)
-    print(str(explanation).partition(HINTS)[0])
-    said_files(files)
-    return {**answer, "files": [str(path) for path in files]}
+    writers[".html"] = partial(report, explanation)
+    return delivered(files, writers, str(explanation).partition(HINTS)[0], answer)
 
 
 def answer_of(tree: Any, model: str) -> dict[str, Any]:

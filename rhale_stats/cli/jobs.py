@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +19,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.cli.formula import (
     Formula,
     features_of,
@@ -29,15 +29,16 @@ from rhale_stats.cli.formula import (
 from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.outputs import folder_of, save
-from rhale_stats.cli.report import writer_of
+from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.explanation.explain import explain
-from rhale_stats.files import whole, write_netcdf
+from rhale_stats.files import netcdf_of
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.reporting.report import report
 from rhale_stats.schema.layout import compact
 
 RAND_FORMULA = (
@@ -111,12 +112,7 @@ def rows_of(arguments: argparse.Namespace) -> FormulaRows:
     table = with_readings(read_table(arguments.data))
     formula = Formula.parsed(arguments.formula, list(table.columns))
     used = formula.columns(table)
-    unknown = [name for name in arguments.features or [] if name not in table.columns]
-    if unknown:
-        raise UsageError(
-            f"--features must be columns of {arguments.data}; got {', '.join(unknown)}. "
-            f"It has {listed_names(table)}."
-        )
+    check_columns(arguments, table, "features")
     needed = list(dict.fromkeys([*used, *columns_beside(arguments, table)]))
     table = without_missing(
         table, needed, arguments.data, "Leave columns that are mostly empty out of the formula."
@@ -135,16 +131,19 @@ def rows_of(arguments: argparse.Namespace) -> FormulaRows:
 
 def columns_beside(arguments: argparse.Namespace, table: pd.DataFrame) -> list[str]:
     """Columns beside those of the model that options name."""
-    names = []
-    for option in BESIDE:
-        option_value = getattr(arguments, option, None) or []
-        for name in [option_value] if isinstance(option_value, str) else option_value:
-            if name not in table.columns:
-                raise UsageError(
-                    f"--{option} must be a column of {arguments.data}; got {name}. It has "
-                    f"{listed_names(table)}."
-                )
-            names.append(name)
+    return [name for option in BESIDE for name in check_columns(arguments, table, option)]
+
+
+def check_columns(arguments: argparse.Namespace, table: pd.DataFrame, option: str) -> list[str]:
+    """The columns that an option names; raise ``UsageError`` if the table lacks one."""
+    value = getattr(arguments, option, None) or []
+    names, what = ([value], "a column") if isinstance(value, str) else (value, "columns")
+    wrong = [name for name in names if name not in table.columns]
+    if wrong:
+        raise UsageError(
+            f"--{option} must be {what} of {arguments.data}; got {', '.join(wrong)}. It has "
+            f"{listed_names(table)}."
+        )
     return names
 
 
@@ -182,26 +181,20 @@ class Job:
 
     def fitted(self) -> Any:
         """The fitted model; with groups, its covariance is cluster-robust."""
-        if self.groups is None:
-            return _fit_glm(self.data, self.formula, self.family)
-        codes = pd.factorize(self.groups)[0]
-        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
-        return _fit_glm(self.data, self.formula, self.family, **clusters)
+        how: dict[str, Any] = {}
+        if self.groups is not None:
+            codes = pd.factorize(self.groups)[0]
+            how = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
+        return _fit_glm(self.data, self.formula, self.family, **how)
 
     def with_errors(
         self, effect: xr.Dataset, local: xr.Dataset, results: Any, uncertainty: str
     ) -> xr.Dataset:
         """The effect with standard errors of the rows, of the parameters, or of both."""
-        if uncertainty == "rows":
-            return std_error(effect, local, groups=self.groups)
-        return std_error(
-            effect,
-            local,
-            groups=self.groups,
-            model=results,
-            X=self.data,
-            uncertainty=uncertainty,
-        )
+        options: dict[str, Any] = {"groups": self.groups}
+        if uncertainty != "rows":
+            options |= {"model": results, "X": self.data, "uncertainty": uncertainty}
+        return std_error(effect, local, **options)
 
     def again(self, n: int, *, progress: bool) -> xr.Dataset:
         """Effects of models that were fitted to ``n`` samples of the rows."""
@@ -213,14 +206,8 @@ class Job:
                 results = _fit_glm(rows, self.formula, self.family)
                 return rhale(local_effects(results, rows, features=self.features, progress=False))
 
-        return bootstrap_refit(
-            effect,
-            self.data,
-            n_resamples=n,
-            groups=self.groups,
-            rng=0,
-            progress=progress,
-        )
+        options: dict[str, Any] = {"groups": self.groups, "rng": 0, "progress": progress}
+        return bootstrap_refit(effect, self.data, n_resamples=n, **options)
 
 
 def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> dict[str, Any]:
@@ -282,17 +269,7 @@ def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
     """Fit the model again to samples of the rows; print and save what becomes of the effects."""
     refits = job.again(n, progress=progress)
     figure: Figure = plot_effects(refits)[0].figure
-    try:
-        with whole(out / REFITS_PICTURE) as unfinished:
-            figure.savefig(unfinished, dpi=200)
-            write_netcdf(refits, out / REFITS_NAME)
-    except OSError as error:
-        raise FailureError(
-            f"The refits could not be saved in {out}: {error.strerror or error}. Free some space, "
-            f"or choose another folder with --out."
-        ) from error
-    finally:
-        plt.close(figure)
+    _save_with(figure, refits, [out / REFITS_PICTURE, out / REFITS_NAME])
     print(f"\n{summary(refits)}")
     print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
     print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
@@ -302,7 +279,7 @@ def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -
     """Explain the fitted model, and write the report."""
     y = Formula.parsed(job.formula).outcome_of(job.data)
     tree = explain(results, job.data, y, progress=progress)
-    save([path], {".html": writer_of(tree, title=title)})
+    save([path], {".html": partial(report, tree, title=title)})
     print(
         f"{path}: the report of all features: which matter, how much, for whom, and how surely. "
         f"Its curves are accumulated local effects in up to 40 bins."
@@ -311,13 +288,8 @@ def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
     try:
-        model = smf.glm(
-            formula,
-            data,
-            family=getattr(sm.families, FAMILIES[family])(),
-            missing="raise",
-        )
-        return model.fit(**how)
+        distribution = getattr(sm.families, FAMILIES[family])()
+        return smf.glm(formula, data, family=distribution, missing="raise").fit(**how)
     except Exception as error:
         raise FailureError(
             f"statsmodels could not fit {formula!r} with family {family}: {reason(error)}. Try a "
@@ -327,18 +299,17 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
 
 def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
     """Write all files, or none."""
+    source = str(effect["effect_se"].attrs["source"])
+    along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
+    paths = [out / PICTURE_NAME, out / TABLE_NAME, out / NETCDF_NAME]
+    _save_with(figure, compact(effect), paths, **{".csv": partial(along.to_csv, index=False)})
+
+
+def _save_with(figure: Figure, result: xr.Dataset, paths: list[Path], **more: Any) -> None:
+    """Write a picture, a result and what else, all of them or none; close the picture."""
     try:
-        with whole(out / PICTURE_NAME) as unfinished, whole(out / TABLE_NAME) as table:
-            figure.savefig(unfinished, dpi=200)
-            source = str(effect["effect_se"].attrs["source"])
-            along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
-            along.to_csv(table, index=False)
-            write_netcdf(compact(effect), out / NETCDF_NAME)
-    except OSError as error:
-        raise FailureError(
-            f"The results could not be saved in {out}: {error.strerror or error}. Existing "
-            f"files are unchanged. Free some space, or choose another folder with --out."
-        ) from error
+        picture = {".png": partial(figure.savefig, dpi=200)}
+        save(paths, {**picture, ".nc": lambda path: path.write_bytes(netcdf_of(result)), **more})
     finally:
         plt.close(figure)
 

@@ -119,12 +119,18 @@ def save(paths: Iterable[Path], writers: Writers) -> None:
         ) from error
 
 
-def said_files(paths: Sequence[Path]) -> None:
-    """Print which files were written."""
+def delivered(
+    paths: Sequence[Path], writers: Writers, text: str = "", answer: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write the files, print the text and which files were written; the answer with their names."""
+    save(paths, writers)
+    if text:
+        print(text)
     if paths:
         print()
     for path in paths:
         print(f"{path}: {CONTENTS[path.suffix.lower()]}.")
+    return {**(answer or {}), "files": [str(path) for path in paths]}
 
 
 def writers_of(

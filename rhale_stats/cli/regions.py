@@ -11,7 +11,7 @@ import xarray as xr
 from rhale_stats.cli.formula import listed_names
 from rhale_stats.cli.given import ModelInputs, local_of, with_errors
 from rhale_stats.cli.interruption import UsageError
-from rhale_stats.cli.outputs import files_of, said_files, save, writers_of
+from rhale_stats.cli.outputs import delivered, files_of, writers_of
 from rhale_stats.generics.tables import glance, summary, tidy
 from rhale_stats.regional.regions import regional_rhale, regions
 
@@ -45,12 +45,10 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
         "regions": table,
     }
     both = xr.DataTree.from_dict({"/tree": tree, "/effect": effect})
-    save(files, writers_of(both, table, answer))
-    print(f"{summary(tree)}\n\nAverage effects in the regions:")
-    shown = [name for name in SHOWN if name in table.columns]
-    print(table[shown].to_string(index=False, float_format="{:.4g}".format))
-    said_files(files)
-    return {**answer, "files": [str(path) for path in files]}
+    shown = table[[name for name in SHOWN if name in table.columns]]
+    lines = shown.to_string(index=False, float_format="{:.4g}".format)
+    text = f"{summary(tree)}\n\nAverage effects in the regions:\n{lines}"
+    return delivered(files, writers_of(both, table, answer), text, answer)
 
 
 SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
