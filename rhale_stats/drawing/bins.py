@@ -42,8 +42,7 @@ def plot_edges(
     ----------
     boot : Dataset
         What `bootstrap` returned with ``rebin=True``.
-    feature : str or int
-        Name or number of the feature.
+    %(feature)s
     ax : pair of Axes, optional
         One for the edges, one for the number of bins. By default those of a new figure.
 
@@ -54,8 +53,7 @@ def plot_edges(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
     TypeError
         ``boot`` is not a Dataset, or ``ax`` is not a pair of Axes.
     ValueError
@@ -134,19 +132,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     ----------
     check : Dataset
         What `check_unbiased` returned.
-    feature : str or int
-        Name or number of the feature.
-    ax : Axes, optional
-        By default that of a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
+    %(one feature in one panel)s
     TypeError
         ``check`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
@@ -221,19 +207,7 @@ def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) 
     ----------
     effect : Dataset
         What `rhale` returned, with a rule that compares numbers of bins: `BestEqualWidthBins`.
-    feature : str or int
-        Name or number of the feature.
-    ax : Axes, optional
-        By default that of a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
+    %(one feature in one panel)s
     TypeError, ValueError
         ``effect`` is another kind of object, or its rule compares no numbers of bins; ``ax`` is not
         an Axes.
@@ -325,8 +299,7 @@ def plot_bins(
     local : Dataset
         The local effects that ``effect`` was made from. With honest bins the rows used for
         estimation are drawn, not those on which the edges were chosen.
-    feature : str or int
-        Name or number of the feature.
+    %(feature)s
     ax : Axes or pair of Axes, optional
         One Axes, or two (bins and loss) if ``effect`` has a ``bin_loss``. By default those of a new
         figure.

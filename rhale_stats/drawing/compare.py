@@ -25,19 +25,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
     ----------
     comparison : Dataset
         What `compare` returned.
-    feature : str or int
-        Name or number of the feature.
-    ax : Axes, optional
-        By default that of a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
+    %(one feature in one panel)s
     TypeError
         ``comparison`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError

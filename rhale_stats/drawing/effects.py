@@ -289,8 +289,7 @@ def plot_effects(
         Features to draw, in this order. By default all, or the ``max_features`` largest, those with
         the largest importance (the standard deviation of the curve over the rows) first; in the
         order of the result if ``ax`` is given.
-    n_columns : int, default 3
-        Number of panels per line of a new figure.
+    %(n_columns)s
     max_features : int, default 24
         Most features that are drawn if ``features`` is not given. A note on the figure says how
         many there are.
@@ -313,10 +312,8 @@ def plot_effects(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
-    TypeError
-        ``effect`` is another kind of object, or ``ax`` is not Axes.
+    %(unknown feature)s
+    %(no effect or Axes)s
     ValueError
         The number of Axes is not that of the features; no feature; ``n_columns`` or
         ``max_features`` below 1.
@@ -408,10 +405,8 @@ def plot_outputs(
     effect : Dataset
         What `rhale`, `ale`, `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or what
         `std_error`, `confint` or `confband` made from it, with the dimension ``output``.
-    feature : str or int
-        Name or number of the feature.
-    n_columns : int, default 3
-        Number of panels per line of a new figure.
+    %(feature)s
+    %(n_columns)s
     ax : Axes, or sequence of them, optional
         One Axes per output. By default those of a new figure.
     spread : {"none", "band"}, default "none"
@@ -424,10 +419,8 @@ def plot_outputs(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
-    TypeError
-        ``effect`` is another kind of object, or ``ax`` is not Axes.
+    %(unknown feature)s
+    %(no effect or Axes)s
     ValueError
         ``effect`` has one output only; wrong number of Axes; ``n_columns`` below 1.
 

@@ -97,8 +97,7 @@ def plot_curves(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
     TypeError
         ``effects`` is another kind of object.
     ValueError

@@ -42,12 +42,7 @@ def plot_forest(
     ax : Axes, optional
         By default that of a new figure.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    %(Axes returned; raises)s
     TypeError
         ``effect`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError

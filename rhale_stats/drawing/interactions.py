@@ -239,12 +239,7 @@ def plot_interactions(
     level : float, default 0.05
         Significance level of the stars.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    %(Axes returned; raises)s
     TypeError
         ``interactions`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError

@@ -40,8 +40,7 @@ def plot_summary(
 
     Parameters
     ----------
-    tree : DataTree
-        What `explain` returned.
+    %(explanation)s
     ax : Axes, or sequence of them, optional
         By default those of a new figure; of several outputs one each.
 
@@ -181,8 +180,7 @@ def plot_outcome(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
     TypeError, ValueError
         ``tree`` is no explanation with outcomes; another number of Axes.
 

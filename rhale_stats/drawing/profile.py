@@ -153,14 +153,8 @@ def plot_profile(
         A value of the feature. The curve, and with `ice` every single curve, is drawn as the
         difference from its value there, with errors of that difference.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
+    %(Axes returned; raises)s
+    %(unknown feature)s
     TypeError, ValueError
         ``profile`` is not a profile, or has several outputs; ``hue`` has another number of rows, or
         there are no rows to colour.

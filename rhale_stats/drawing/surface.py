@@ -57,12 +57,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     contour : bool, default False
         Draw labelled lines of equal height; for two numeric features only.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    %(Axes returned; raises)s
     TypeError
         ``surface`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError

@@ -57,8 +57,7 @@ def plot_regions(
 
     Parameters
     ----------
-    tree : Dataset
-        What `regions` returned, of one feature.
+    %(tree)s
     effect : Dataset
         What `regional_rhale` made from the tree, or what `std_error`, `confint` or `confband` made
         from that. Intervals are added by `confint` if they are missing and can be computed.
@@ -306,17 +305,11 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    tree : Dataset
-        What `regions` returned, of one feature.
+    %(tree)s
     ax : Axes, optional
         By default that of a new figure. About two inches per region are readable.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
+    %(Axes returned; raises)s
     TypeError
         ``tree`` is not a tree of regions, or ``ax`` is not an Axes.
     ValueError
