@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,12 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
+from rhale_stats.printing.plain import plain
 from rhale_stats.schema.layout import compact, each_result
 
 # What writes a file, by its suffix.
@@ -159,27 +158,3 @@ def _write_zarr(tree: xr.Dataset | xr.DataTree, path: Path) -> None:
 def as_json(answer: dict[str, Any]) -> str:
     """One JSON object; missing and infinite numbers are null, dates are text."""
     return json.dumps(plain(answer), allow_nan=False, ensure_ascii=False, indent=1)
-
-
-def plain(value: Any) -> Any:
-    """A value made of what JSON knows: dicts, lists, texts, finite numbers, null."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, pd.DataFrame):
-        return records(value)
-    if isinstance(value, np.ndarray | list | tuple | pd.Series):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    text = str(value)
-    return None if text in ("NaT", "<NA>") else text
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The lines of a table, each by the names of its columns."""
-    columns = {str(name): plain(table[name].tolist()) for name in table.columns}
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]

@@ -30,25 +30,19 @@ Key = tuple[tuple[Markup, str], ...]
 
 
 @dataclass(frozen=True)
-class Small:
-    """A picture in one width, with its description in it."""
-
-    wide: Markup
-    caption: str
-    key: Key = ()
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A picture in two widths, of which the style sheet shows one."""
+    """A picture in two widths, of which the style sheet shows one; or in one width.
 
-    anchor: str
-    number: int
+    That of a notebook has its description in it, and no anchor.
+    """
+
     caption: str
-    alt: str
     wide: Markup
-    narrow: Markup | None = None
     key: Key = ()
+    anchor: str = ""
+    number: int = 0
+    alt: str = ""
+    narrow: Markup | None = None
 
 
 def _picture(
@@ -59,7 +53,13 @@ def _picture(
     wide, narrow = (
         draw(width).markup(kind, *ids) for kind, width in (("wide", WIDE), ("narrow", NARROW))
     )
-    return Picture(anchor, number, caption, alt, wide, narrow, key)
+    return Picture(caption, wide, key, anchor, number, alt, narrow)
+
+
+def _panel(anchor: str, drawing: Drawing, caption: str, alt: str) -> Picture:
+    """A small picture, which has no number."""
+    wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
+    return Picture(caption, wide, anchor=anchor, alt=alt)
 
 
 def rows_text(n_rows: int) -> str:
@@ -127,31 +127,34 @@ def largest_picture(feature: ReportFeature, content: ReportContent, t: Words) ->
     anchor = f"{feature.anchor}-first"
     drawing = of_feature(alone, NARROW, 4 * content.threshold, t)
     drawing.places = drawing.places[:0]
-    wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
     caption = f"{feature.shown}: {feature.shape}" if feature.shape else feature.shown
-    return Picture(anchor, 0, typeset(caption), described(alone, content, t), wide)
+    return _panel(anchor, drawing, typeset(caption), described(alone, content, t))
 
 
 def key_of(feature: ReportFeature, t: Words) -> Key:
     """The marks that a picture has, and what they mean."""
-    if feature.difference is not None:
-        both = [(mark_of("average").swatch(), t.average_of_level.format(band=feature.band))]
-        if any(group.difference for group in feature.leaves):
-            both.append((mark_of("part").swatch(), t.part_key))
-        if feature.difference[1] is not None:
-            both.append((mark_of("across").swatch(), t.across_key))
-        return tuple(both)
     if feature.levels:
-        return ((mark_of("average").swatch(), t.average_of_level.format(band=feature.band)),)
-    key = [(mark_of("band").swatch(), t.band_key.format(band=feature.band))]
-    for number, group in enumerate(feature.leaves[:MAX_GROUPS]):
-        text = t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows))
-        key.append((mark_of("group", number).swatch(), text))
-    if feature.stretches:
-        key.append((mark_of("few").swatch(), t.few_key))
-    if feature.windows:
-        key.append((mark_of("strip").swatch(), t.strip_key))
-    return tuple(key)
+        average = mark_of("average"), t.average_of_level.format(band=feature.band)
+        of_groups = any(group.difference for group in feature.leaves)
+        of_rows = feature.difference is not None and feature.difference[1] is not None
+        key = [
+            average,
+            *([(mark_of("part"), t.part_key)] if feature.difference and of_groups else []),
+            *([(mark_of("across"), t.across_key)] if of_rows else []),
+        ]
+    else:
+        groups = enumerate(feature.leaves[:MAX_GROUPS])
+        key = [
+            (mark_of("band"), t.band_key.format(band=feature.band)),
+            *((mark_of("group", number), _group_text(group, t)) for number, group in groups),
+            *([(mark_of("few"), t.few_key)] if feature.stretches else []),
+            *([(mark_of("strip"), t.strip_key)] if feature.windows else []),
+        ]
+    return tuple((mark.swatch(), text) for mark, text in key)
+
+
+def _group_text(group: Group, t: Words) -> str:
+    return str(t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows)))
 
 
 def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
@@ -206,18 +209,20 @@ def _group_alt(group: Group, feature: ReportFeature, t: Words) -> str:
     )
 
 
-def small_overview(content: ReportContent, features: tuple[ReportFeature, ...], t: Words) -> Small:
+def small_overview(
+    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
+) -> Picture:
     """How much each feature moves the predictions, for a notebook."""
     whole = overview_picture(content, features, t)
     drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
-    return Small(drawn, whole.caption, whole.key)
+    return Picture(whole.caption, drawn, whole.key)
 
 
-def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Small:
+def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
     """The effect of one feature, for a notebook."""
     drawn = of_feature(feature, NARROW, 4 * content.threshold, t)
     caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
-    return Small(drawn.named("narrow", described(feature, content, t)), caption)
+    return Picture(caption, drawn.named("narrow", described(feature, content, t)))
 
 
 def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
@@ -228,15 +233,11 @@ def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
         if not np.isfinite(y).any():
             continue
         anchor = f"{feature.anchor}-group-{number}"
-        high, low = int(np.nanargmax(y)), int(np.nanargmin(y))
-        alt = t.panel_alt.format(
-            high=number_text(float(y[high])),
-            high_at=place(float(x[high]), feature),
-            low=number_text(float(y[low])),
-            low_at=place(float(x[low]), feature),
+        (high, high_at), (low, low_at) = (
+            (number_text(float(y[k])), place(float(x[k]), feature))
+            for k in (int(np.nanargmax(y)), int(np.nanargmin(y)))
         )
-        drawn = of_group(group, feature, number, PANEL)
-        wide = drawn.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
+        alt = t.panel_alt.format(high=high, high_at=high_at, low=low, low_at=low_at)
         caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
-        panels.append(Picture(anchor, 0, caption, alt, wide))
+        panels.append(_panel(anchor, of_group(group, feature, number, PANEL), caption, alt))
     return tuple(panels)

@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, starmap
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -20,6 +20,7 @@ from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.printing.plain import plain, shorter
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.figures import (
     feature_picture,
@@ -57,11 +58,6 @@ def guarded(value: Value) -> Value:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def shorter(value: Value) -> Value:
-    """A number with eight digits."""
-    return float(f"{value:.8g}") if isinstance(value, float) else value
-
-
 def csv_text(heads: Sequence[str], lines: Sequence[Sequence[Value]]) -> str:
     """A table as CSV; numbers that are not known are empty."""
     buffer = io.StringIO()
@@ -82,25 +78,10 @@ def csv_link(name: str, heads: Sequence[str], lines: Sequence[Sequence[Value]]) 
 def json_link(name: str, values: Mapping[str, Any]) -> Link:
     """Values as a JSON file behind a link."""
     content = json.dumps(
-        plain(values), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        plain(values, shorter), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     ).encode()
     address = f"data:application/json;charset=utf-8,{quote(content, safe=SAFE)}"
     return Link(file_name(name, "json"), address, "JSON", size_text(len(content)))
-
-
-def plain(value: Any) -> Any:
-    """Arrays as lists, numbers as Python's, what is not finite as None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return shorter(value) if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def file_name(name: str, suffix: str) -> str:
@@ -481,23 +462,21 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
 def _together(content: ReportContent, t: Words) -> Section:
     if content.n_pairs is None:
         return Section("together", t.together, {"answer": t.together_unknown, "table": None})
-    if not content.pairs:
-        answer = t.together_none.format(n=count_text(content.n_pairs, "feature"))
+    pairs, n_tried = content.pairs, count_text(content.n_pairs, "feature")
+    if not pairs:
+        answer = t.together_none.format(n=n_tried)
         return Section("together", t.together, {"answer": answer, "table": None})
-    pairs = content.pairs
     # With parameters in the other intervals there is no P.
     n_heads = 4 if content.parameters else 5
     heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))][:n_heads]
-    lines = [
-        [pair.feature, pair.by, pair.rule, percent(pair.drop), pvalue_text(pair.pvalue)][:n_heads]
+    data = [list(pair.values())[:n_heads] for pair in pairs]
+    shown = [
+        {**pair, "drop": percent(pair["drop"]), "pvalue": pvalue_text(pair["pvalue"])}
         for pair in pairs[:MAX_PAIRS]
     ]
-    data: list[list[Value]] = [
-        [pair.feature, pair.by, pair.rule, pair.drop, pair.pvalue] for pair in pairs
-    ]
-    data = [line[:n_heads] for line in data]
+    lines = [list(pair.values())[:n_heads] for pair in shown]
     link = csv_link("pairs", [head for head, _ in heads], data)
-    answer = t.together_lead.format(n=count_text(content.n_pairs, "feature"))
+    answer = t.together_lead.format(n=n_tried)
     values = {"answer": answer, "table": table(t.together_table, heads, lines, link=link)}
     return Section("together", t.together, values)
 
@@ -547,14 +526,13 @@ def everything(content: ReportContent) -> dict[str, Any]:
         "level": content.level,
         "points": content.points,
         "features": features,
-        "pairs": [vars(pair) for pair in content.pairs],
+        "pairs": content.pairs,
         "call": content.call,
         "settings": content.settings,
     }
 
 
-@dataclass(frozen=True)
-class TableColumn:
+class TableColumn(NamedTuple):
     """The head of a column, and whether it holds numbers, which stand right."""
 
     head: str
@@ -619,7 +597,7 @@ def table(
     """A table of cells or plain texts."""
     return ReportTable(
         caption,
-        tuple(TableColumn(head, numbers) for head, numbers in heads),
+        tuple(starmap(TableColumn, heads)),
         tuple(
             tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
         ),
