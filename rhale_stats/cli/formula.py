@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias
@@ -191,7 +191,10 @@ def _named(factors: Sequence[Any], data: pd.DataFrame) -> list[str]:
 
 
 def features_of(
-    regressors: list[str], categorical: set[str], data: pd.DataFrame, chosen: list[str] | None
+    regressors: list[str],
+    categorical: Collection[str],
+    data: pd.DataFrame,
+    chosen: list[str] | None,
 ) -> list[str]:
     """Features to show. Prints which regressors are left out, and why.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np  # noqa: F401  # formulas may use np.log: they are evaluated in this module
@@ -79,29 +79,15 @@ def fit_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit a model to the user's table, and show its effects."""
     if arguments.refits is not None and arguments.refits < 2:
         raise UsageError(f"--refits must be at least 2; got {arguments.refits}.")
-    rows = rows_of(arguments)
-    features = features_of(
-        rows.formula.regressors(rows.data), rows.categorical, rows.data, arguments.features
-    )
-    groups = groups_of(arguments, rows.table)
-    return _run(Job(rows.data, rows.formula.text, rows.family, features, groups), arguments)
+    job = job_of(arguments)
+    features = features_of(job.features, job.categorical, job.data, arguments.features)
+    return _run(replace(job, features=features), arguments)
 
 
-class FormulaRows(NamedTuple):
-    """The rows of a formula: ``data`` has its columns, ``table`` all that the file has.
+def job_of(arguments: argparse.Namespace) -> Job:
+    """The fit of a formula to its rows, checked; its features are all regressors.
 
-    ``categorical`` are the columns that its right-hand side uses as categorical.
-    """
-
-    formula: Formula
-    data: pd.DataFrame
-    table: pd.DataFrame
-    family: str
-    categorical: set[str]
-
-
-def rows_of(arguments: argparse.Namespace) -> FormulaRows:
-    """The rows of a formula, checked. Prints how many are dropped, and the family if none is named.
+    Prints how many rows are dropped, and the family if none is named.
 
     Raises
     ------
@@ -117,7 +103,7 @@ def rows_of(arguments: argparse.Namespace) -> FormulaRows:
     table = without_missing(
         table, needed, arguments.data, "Leave columns that are mostly empty out of the formula."
     )
-    groups_of(arguments, table)
+    groups = groups_of(arguments, table)
     # Columns that the formula does not use have no effect to show.
     data = pd.DataFrame({name: plain(table[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
@@ -126,7 +112,8 @@ def rows_of(arguments: argparse.Namespace) -> FormulaRows:
         print(f"Family: {DEFAULT_FAMILY} (default). --family also takes {others}.")
     categorical = formula.checked(data, family, table)
     data.attrs |= {"output_name": formula.outcome, "units": table.attrs["units"]}
-    return FormulaRows(formula, data, table, family, categorical)
+    regressors = formula.regressors(data)
+    return Job(data, formula.text, family, regressors, groups, table, frozenset(categorical))
 
 
 def columns_beside(arguments: argparse.Namespace, table: pd.DataFrame) -> list[str]:
@@ -168,9 +155,10 @@ def groups_of(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[A
 
 @dataclass(frozen=True)
 class Job:
-    """A table, the model to fit to it, and the features to show.
+    """The columns of a formula, the model to fit to them, and the features to show.
 
-    ``groups`` are those of the rows, which may depend on each other within a group.
+    ``groups`` are those of the rows, which may depend on each other within a group. ``table`` has
+    all columns of the file; ``categorical`` are those that the formula uses as levels.
     """
 
     data: pd.DataFrame
@@ -178,6 +166,8 @@ class Job:
     family: str
     features: list[str]
     groups: pd.Series[Any] | None = None
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    categorical: frozenset[str] = frozenset()
 
     def fitted(self) -> Any:
         """The fitted model; with groups, its covariance is cluster-robust."""

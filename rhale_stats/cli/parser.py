@@ -249,7 +249,7 @@ COMMANDS = (
     ),
     Command(
         "explain",
-        "explain:explain_job",
+        "commands:explain_job",
         "explain a model: which features matter, how much, for whom, and how surely",
         (
             'data.csv --formula "y ~ bs(age, df=4) * sex + dose" --out report.html',
@@ -348,7 +348,7 @@ COMMANDS = (
     ),
     Command(
         "regions",
-        "regions:regions_job",
+        "commands:regions_job",
         "search regions of the data in which the effect of a feature is less heterogeneous",
         (
             "data.csv --model model.json --feature age",
@@ -373,7 +373,7 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "compare:compare_job",
+        "commands:compare_job",
         "compare two effects: from two files, or of the rows with two values of a column. The rows "
         "of both are taken as independent",
         (
