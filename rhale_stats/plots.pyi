@@ -4,12 +4,12 @@ from .drawing.bins import plot_bias as bias
 from .drawing.bins import plot_bins as bins
 from .drawing.bins import plot_edges as edges
 from .drawing.bins import plot_scores as scores
-from .drawing.compare import plot_compare as compare
 from .drawing.effects import plot_effect as effect
 from .drawing.effects import plot_effects as effects
 from .drawing.effects import plot_outputs as outputs
+from .drawing.estimates import plot_compare as compare
+from .drawing.estimates import plot_forest as forest
 from .drawing.facets import plot_curves as curves
-from .drawing.forest import plot_forest as forest
 from .drawing.interactions import plot_h_statistics as h_statistics
 from .drawing.interactions import plot_interactions as interactions
 from .drawing.overview import plot_outcome as outcome

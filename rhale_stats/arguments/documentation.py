@@ -36,7 +36,9 @@ Returns
 Axes
 
 Raises
-------""",
+------
+TypeError
+    The result is another kind of object, or ``ax`` is not an Axes.""",
     "one feature in one panel": """\
 feature : str or int
     Name or number of the feature.
@@ -50,14 +52,21 @@ Axes
 Raises
 ------
 KeyError
-    Unknown feature.""",
+    Unknown feature.
+TypeError
+    The result is another kind of object, or ``ax`` is not an Axes.""",
+    # Of a picture in several panels
+    "raises": """\
+Raises
+------
+KeyError
+    Unknown feature.
+TypeError
+    The result is another kind of object, or ``ax`` is not Axes.""",
     # Raises
     "unknown feature": """\
 KeyError
     Unknown feature.""",
-    "no effect or Axes": """\
-TypeError
-    ``effect`` is another kind of object, or ``ax`` is not Axes.""",
 }
 LINE = re.compile(r"^( *)%\((.+)\)s$", re.MULTILINE)
 

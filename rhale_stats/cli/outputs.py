@@ -63,7 +63,9 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
     """
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
-        _check_library(path)
+        library = NEEDS.get(path.suffix.lower())
+        if library is not None and find_spec(library) is None:
+            raise UsageError(f"--out {path} needs {library}: pip install {library}.")
         _check_existing(path, overwrite=arguments.overwrite)
         try:
             check_folder(path.parent, [])
@@ -75,12 +77,6 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(f"--out must be different files; got {', '.join(map(str, paths))}.")
     return paths
-
-
-def _check_library(path: Path) -> None:
-    library = NEEDS.get(path.suffix.lower())
-    if library is not None and find_spec(library) is None:
-        raise UsageError(f"--out {path} needs {library}: pip install {library}.")
 
 
 def _check_existing(path: Path, *, overwrite: bool) -> None:

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.rows import draw_rows, rows_of
 from rhale_stats.local.rows import estimation_rows
@@ -51,11 +50,7 @@ def plot_edges(
     ndarray of shape (2,)
         The Axes.
 
-    Raises
-    ------
-    %(unknown feature)s
-    TypeError
-        ``boot`` is not a Dataset, or ``ax`` is not a pair of Axes.
+    %(raises)s
     ValueError
         ``boot`` has fixed bins, or the number of Axes is not two.
 
@@ -93,25 +88,19 @@ def plot_edges(
         if np.isnan(grid).all():
             frame.say_empty(panels)
             return panels
-        _draw_edges(edges, grid, row["edge_frequency"].values)
-        _draw_numbers(number, row["n_bins"].values.ravel())
+        frequency = row["edge_frequency"].values
+        edges.stairs(frequency, grid, fill=True, color=frame.OTHER, linewidth=0)
+        highest = float(frequency.max())
+        if not highest:
+            frame.say(edges, legend.ONE_BIN)
+        edges.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
+        edges.margins(x=0.02)
+        n_bins = row["n_bins"].values
+        values, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
+        number.bar(values, count / count.sum(), 0.8, color=frame.OTHER)
+        number.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        frame.note(number, f"{count.sum()} replicates")
     return panels
-
-
-def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
-    panel.stairs(frequency, grid, fill=True, color=frame.OTHER, linewidth=0)
-    highest = float(frequency.max())
-    if not highest:
-        frame.say(panel, legend.ONE_BIN)
-    panel.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
-    panel.margins(x=0.02)
-
-
-def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
-    number, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
-    panel.bar(number, count / count.sum(), 0.8, color=frame.OTHER)
-    panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    frame.note(panel, f"{count.sum()} replicates")
 
 
 # --- plots of the heterogeneity within bins and of the bin error ----------------------------------
@@ -133,8 +122,6 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     check : Dataset
         What `check_unbiased` returned.
     %(one feature in one panel)s
-    TypeError
-        ``check`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
         ``check`` is not a result of `check_unbiased`.
 
@@ -208,9 +195,8 @@ def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) 
     effect : Dataset
         What `rhale` returned, with a rule that compares numbers of bins: `BestEqualWidthBins`.
     %(one feature in one panel)s
-    TypeError, ValueError
-        ``effect`` is another kind of object, or its rule compares no numbers of bins; ``ax`` is not
-        an Axes.
+    ValueError
+        The rule of ``effect`` compares no numbers of bins.
 
     Notes
     -----

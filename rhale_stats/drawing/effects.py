@@ -13,27 +13,14 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_percentiles
 from rhale_stats.arguments.words import shown as shortly
-from rhale_stats.drawing import curve, frame, legend
+from rhale_stats.drawing import curve, frame, legend, profile
 from rhale_stats.drawing.frame import UNCERTAINTY, Content, GivenAxes, Panels
-from rhale_stats.drawing.profile import (
-    keep_to_rows_of,
-    plot_profile,
-    plot_profile_outputs,
-    plot_profiles,
-)
 from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
+from rhale_stats.ensembles import labelled
 from rhale_stats.ensembles.intervals import WORDS, confint
-from rhale_stats.ensembles.labelled import (
-    Row,
-    centre_of,
-    check_ensemble,
-    estimated,
-    one_row,
-    size_of,
-)
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect, check_local
@@ -200,9 +187,9 @@ def plot_effect(
         return _plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
         only = None if ax is None else frame.given_axes(ax, 1, "one for a profile")[0]
-        drawn = frame.as_array([plot_profile(effect, feature, only, reference=reference)])
+        drawn = frame.as_array([profile.plot_profile(effect, feature, only, reference=reference)])
         if percentiles != curve.INNER:
-            keep_to_rows_of(drawn, effect, [feature], percentiles)
+            profile.keep_to_rows_of(drawn, effect, [feature], percentiles)
         return drawn
     effect = check_effect(effect)
     # The others are not drawn.
@@ -310,10 +297,7 @@ def plot_effects(
     ndarray of shape (n_features,)
         The Axes, one per feature.
 
-    Raises
-    ------
-    %(unknown feature)s
-    %(no effect or Axes)s
+    %(raises)s
     ValueError
         The number of Axes is not that of the features; no feature; ``n_columns`` or
         ``max_features`` below 1.
@@ -341,12 +325,12 @@ def plot_effects(
             f"{shortly(reference)}."
         )
     reference = dict(reference or {})
-    profile, of_models = PROFILE.holds(effect), ENSEMBLE.holds(effect)
+    is_profile, of_models = PROFILE.holds(effect), ENSEMBLE.holds(effect)
     if of_models:
         _refuse_of_models(reference or None, percentiles)
         effect = _with_intervals(effect)
     else:
-        effect = check_profile(effect) if profile else check_effect(effect)
+        effect = check_profile(effect) if is_profile else check_effect(effect)
     names = feature_names(effect)
     limited = features is None and ax is None and len(names) > max_features
     if features is None:
@@ -358,16 +342,16 @@ def plot_effects(
         raise ValueError("features must name at least one feature; got none.")
     for name in reference:
         position_of(name, names, "reference")
-    if profile:
-        drawn = plot_profiles(effect, positions, n_columns, ax, reference)
+    if is_profile:
+        drawn = profile.plot_profiles(effect, positions, n_columns, ax, reference)
         if percentiles != curve.INNER:
-            keep_to_rows_of(drawn, effect, positions, percentiles)
+            profile.keep_to_rows_of(drawn, effect, positions, percentiles)
         if limited:
             frame.say_limited(drawn, len(names))
         return drawn
     label = frame.output_label(effect)
     if of_models:
-        models = [one_row(effect, position) for position in positions]
+        models = [labelled.one_row(effect, position) for position in positions]
         draw = [partial(_draw_ensemble, row=row, name="curve") for row in models]
         titles = [label_of(effect, row.name) for row in models]
     else:
@@ -417,10 +401,7 @@ def plot_outputs(
     ndarray of shape (n_outputs,)
         The Axes, one per output.
 
-    Raises
-    ------
-    %(unknown feature)s
-    %(no effect or Axes)s
+    %(raises)s
     ValueError
         ``effect`` has one output only; wrong number of Axes; ``n_columns`` below 1.
 
@@ -441,15 +422,15 @@ def plot_outputs(
     ['output 0', 'output 1']
     """
     check_choice("spread", spread, ("none", "band"))
-    profile = PROFILE.holds(effect)
+    is_profile = PROFILE.holds(effect)
     if OUTPUT not in getattr(effect, "dims", ()):
-        result = check_profile(effect) if profile else check_effect(effect)
+        result = check_profile(effect) if is_profile else check_effect(effect)
         raise ValueError(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {result.attrs.get('output_name', 'one output')!r} alone. Use plots.effect."
         )
-    if profile:
-        return plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
+    if is_profile:
+        return profile.plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
     parts = [
         with_own_intervals(check_effect(effect.isel({OUTPUT: number})))
         for number in range(effect.sizes[OUTPUT])
@@ -490,7 +471,7 @@ def _largest(effect: xr.Dataset, most: int) -> list[str]:
         return largest(effect, most)
     if len(names) <= most:
         return list(names)
-    order = np.argsort(-np.nan_to_num(size_of(effect)), kind="stable")
+    order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
     return [names[position] for position in order[:most]]
 
 
@@ -535,15 +516,15 @@ def _refuse_of_models(reference: object, percentiles: tuple[float, float]) -> No
 
 def _with_intervals(ensemble: xr.Dataset) -> xr.Dataset:
     """With intervals, which are made if there are none."""
-    ensemble = check_ensemble(ensemble)
+    ensemble = labelled.check_ensemble(ensemble)
     return ensemble if "curve_ci" in ensemble else confint(ensemble, None, legend.LEVEL, None)
 
 
 def _plot_ensemble(ensemble: xr.Dataset, feature: str | int, ax: GivenAxes) -> Panels:
     """One feature of several models: the curve above, the effect below if there is one."""
     ensemble = _with_intervals(ensemble)
-    row = one_row(ensemble, feature)
-    lower = "effect" in estimated(ensemble) and not row.levels
+    row = labelled.one_row(ensemble, feature)
+    lower = "effect" in labelled.estimated(ensemble) and not row.levels
     heights = [3.6, 1.9] if lower else [3.6]
     which = "an upper and a lower one" if lower else "one"
     made = partial(frame.column, heights)
@@ -560,13 +541,13 @@ def _plot_ensemble(ensemble: xr.Dataset, feature: str | int, ax: GivenAxes) -> P
     return panels
 
 
-def _draw_ensemble(panel: Axes, row: Row, name: str) -> None:
+def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
     """Draw one estimate with its errors; levels as points with whiskers."""
     z, dataset = row.z, row.dataset
     if not len(z):
         frame.say_constant(panel)
         return
-    value = centre_of(dataset, name)[0]
+    value = labelled.centre_of(dataset, name)[0]
     total, of_rows = [
         dataset[key].values[0] if key in dataset else None
         for key in (f"{name}_se", f"{name}_se_rows")
@@ -597,7 +578,7 @@ def _draw_ensemble(panel: Axes, row: Row, name: str) -> None:
         panel.margins(x=0.1)
         return
     if name == "effect":
-        spread = centre_of(dataset, "heterogeneity")[0]
+        spread = labelled.centre_of(dataset, "heterogeneity")[0]
         how = {"color": frame.HETEROGENEITY, "alpha": 0.15, "zorder": 1}
         frame.draw_between(panel, z, (value - spread, value + spread), SPREAD, **how)
     for error, opacity, _, label in errors:

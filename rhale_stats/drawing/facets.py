@@ -97,11 +97,7 @@ def plot_curves(
     ndarray of shape (n_panels,)
         The Axes, line by line.
 
-    Raises
-    ------
-    %(unknown feature)s
-    TypeError
-        ``effects`` is another kind of object.
+    %(raises)s
     ValueError
         A dimension twice, or one that is not there; more than 10 curves in a panel; a feature that
         is an axis in one result and has levels in another; ``by`` without local effects, or of

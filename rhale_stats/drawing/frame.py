@@ -279,6 +279,15 @@ def upright(text: str, units: str, most: int = LABEL_LENGTH) -> str:
     return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
 
 
+def pvalue_text(value: float) -> str:
+    """A p-value with the sign before it: = 0.42, < 0.001."""
+    if np.isnan(value):
+        return "unknown"
+    if value < 0.001:
+        return "< 0.001"
+    return f"= {value:.3f}" if value < 0.1 else f"= {value:.2f}"
+
+
 def cut_within(text: str, most: int) -> str:
     """A name cut in its middle: names often differ at their ends."""
     end = (most - 1) // 2

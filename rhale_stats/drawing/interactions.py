@@ -240,8 +240,6 @@ def plot_interactions(
         Significance level of the stars.
 
     %(Axes returned; raises)s
-    TypeError
-        ``interactions`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
         ``interactions`` is not an interaction matrix; ``level`` outside (0, 1).
 

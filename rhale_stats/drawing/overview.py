@@ -131,7 +131,8 @@ def _height(n_lines: int) -> float:
 def _draw_changes(panel: Axes, lines: Sequence[AnswerLine], interval: str) -> None:
     """Changes in the data with their intervals, and in the model; of the model alone, its own."""
     place = np.arange(len(lines), dtype=np.float64)
-    model = np.array([_first_known(line.usual_change, line.range) for line in lines])
+    model = np.array([line.usual_change for line in lines])
+    model = np.where(np.isfinite(model), model, [line.range for line in lines])
     data = np.array([line.in_data_change for line in lines])
     has_data = bool(np.isfinite(data).any())
     values, name = (data, "in_data_ci") if has_data else (model, "usual_change_ci")
@@ -143,10 +144,6 @@ def _draw_changes(panel: Axes, lines: Sequence[AnswerLine], interval: str) -> No
     reach = np.stack([values - ends[:, 0], ends[:, 1] - values])
     reach = np.where(np.isfinite(reach), np.maximum(reach, 0.0), 0.0)
     frame.draw_whiskers(panel, values, place, None, 2.2, xerr=reach, zorder=2, label=interval)
-
-
-def _first_known(*values: float) -> float:
-    return next((value for value in values if np.isfinite(value)), np.nan)
 
 
 @validated

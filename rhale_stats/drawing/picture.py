@@ -293,14 +293,12 @@ def _within(
                     None,
                 )
             )
-            ends = None if name is None else _ends(result, name, shares)
+            if name is None:
+                continue
+            if kinds.PROFILE.holds(result):
+                ends = grid_quantiles(one_profile(result, name), shares)
+            else:
+                ends = quantiles_of(one_feature(result, name), shares)
             if ends is not None and ends[0] < ends[1]:
                 panel.set_xlim(*ends)
     return panels
-
-
-def _ends(result: xr.Dataset, feature: str | int, shares: Any) -> Any:
-    """Percentiles of the rows of one feature; None where they are not known."""
-    if not kinds.PROFILE.holds(result):
-        return quantiles_of(one_feature(result, feature), shares)
-    return grid_quantiles(one_profile(result, feature), shares)

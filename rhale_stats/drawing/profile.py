@@ -155,7 +155,7 @@ def plot_profile(
 
     %(Axes returned; raises)s
     %(unknown feature)s
-    TypeError, ValueError
+    ValueError
         ``profile`` is not a profile, or has several outputs; ``hue`` has another number of rows, or
         there are no rows to colour.
 
@@ -182,7 +182,15 @@ def plot_profile(
     """
     profile = check_profile(profile)
     row = _checked_reference(profile, feature, reference)
-    by = None if hue is None else _coloured(_values(hue, profile), row)
+    by = None
+    if hue is not None:
+        values = _values(hue, profile)
+        if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
+            raise ValueError(
+                "hue colours ICE curves and Shapley values along an axis; the profile has none. "
+                "Make it with ice or shap_dependence, or leave hue out."
+            )
+        by = coloured(values, row.sizes["obs"])
     with frame.one_panel(ax, (6.4, 4.0), legend=False) as panel:
         _label(panel, profile, row)
         _draw(panel, profile, row, by)
@@ -205,16 +213,6 @@ def _values(hue: str | ArrayLike, profile: xr.Dataset) -> ArrayLike:
     if not is_nominal(row):
         return values
     return values.map(dict(enumerate(row["level"].values))).rename(hue)
-
-
-def _coloured(hue: ArrayLike, row: xr.Dataset) -> RowColours:
-    """Colours of the rows of ICE curves or Shapley values."""
-    if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
-        raise ValueError(
-            "hue colours ICE curves and Shapley values along an axis; the profile has none. Make "
-            "it with ice or shap_dependence, or leave hue out."
-        )
-    return coloured(hue, row.sizes["obs"])
 
 
 def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:

@@ -14,7 +14,6 @@ from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.compare import pvalue_text
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.schema.checks import check_dataset
@@ -58,8 +57,6 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
         Draw labelled lines of equal height; for two numeric features only.
 
     %(Axes returned; raises)s
-    TypeError
-        ``surface`` is not a Dataset, or ``ax`` is not an Axes.
     ValueError
         ``surface`` is not a result of `ale2`, or has several outputs; ``contour`` with a
         categorical feature.
@@ -105,7 +102,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
         title = f"Second-order effect on {surface.attrs['output_name']}"
         if compared:
             level = surface["difference_band"].attrs["ci_prob"]
-            title = f"{title}: a less b, p {pvalue_text(float(surface['p_value'].squeeze()))}"
+            title = f"{title}: a less b, p {frame.pvalue_text(float(surface['p_value'].squeeze()))}"
             note += f"; dots: 0 outside the {100 * level:.3g} % band"
         frame.name_axes(panel, title=f"{title}\n{note}", fontsize="medium")
     return panel

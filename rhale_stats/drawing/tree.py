@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.compare import pvalue_text
 from rhale_stats.drawing.curve import common_limits, draw_curve
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, Panels
 from rhale_stats.drawing.rows import RowsInBins, draw_rug, rows_of
@@ -30,7 +29,7 @@ from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_dataset, check_effect, check_local
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.features import feature_names, label_of, with_units
+from rhale_stats.schema.features import feature_names, feature_position, label_of, with_units
 from rhale_stats.schema.validation import validated
 
 # Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
@@ -114,13 +113,29 @@ def plot_regions(
     """
     check_choice("spread", spread, ("none", "band"))
     tree = check_tree(tree)
-    leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    effect = _regional(effect, str(tree["feature"].values), leaves)
-    drawn = [] if global_effect is None else [_everywhere(tree, global_effect, local)]
-    drawn += [
-        _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
-        for number in range(leaves.sizes["node"])
-    ]
+    name, leaves = str(tree["feature"].values), tree.isel(node=tree["region"].values >= 0)
+    effect = _regional(effect, name, leaves)
+    if local is not None:
+        local = check_local(local)
+        check_rows_of_tree(local, tree)
+    drawn = []
+    if global_effect is not None:
+        whole = _global(global_effect, name)
+        n_root, n_obs = int(tree["n_obs"][0]), int(one_feature(whole, 0)["n_obs"].sum())
+        is_root = n_obs in (0, n_root)
+        title = _title(
+            ROOT_RULE, n_root if is_root else n_obs, tree["loss"][0] if is_root else np.nan
+        )
+        drawn.append(
+            _content(whole, title, None if local is None else estimation_rows(local, whole))
+        )
+    for number in range(leaves.sizes["node"]):
+        leaf = leaves.isel(node=number)
+        part = check_effect(effect.isel(region=number), "effect", "regional_rhale(local, tree)")
+        part = part.isel(feature=[feature_position(part, name)])
+        in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
+        title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), leaf["loss"])
+        drawn.append(_content(part, title, None if local is None else local.isel(obs=in_region)))
     has_model = [
         "fitted_model" in result.attrs for result in (effect, global_effect) if result is not None
     ]
@@ -154,31 +169,10 @@ class _RegionPanel(NamedTuple):
     rows: RowsInBins | None
 
 
-def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _RegionPanel:
-    """The panel of all rows."""
-    whole = with_own_intervals(_global(effect, str(tree["feature"].values)))
-    row = one_feature(whole, 0)
-    rows = None
-    if local is not None:
-        rows = rows_of(estimation_rows(_local_of(local, tree), whole), row)
-    n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
-    if n_obs not in (0, n_root):
-        return _RegionPanel(row, _title(ROOT_RULE, n_obs, np.nan), rows)
-    return _RegionPanel(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
-
-
-def _one_region(
-    tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object
-) -> _RegionPanel:
-    """The panel of a region."""
-    effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
-    row = one_feature(with_own_intervals(effect), str(tree["feature"].values))
-    rows = None
-    if local is not None:
-        in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
-        rows = rows_of(_local_of(local, tree).isel(obs=in_region), row)
-    title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"]))
-    return _RegionPanel(row, title, rows)
+def _content(effect: xr.Dataset, title: str, local: xr.Dataset | None) -> _RegionPanel:
+    """The panel of an effect of one feature, with its intervals."""
+    row = one_feature(with_own_intervals(effect), 0)
+    return _RegionPanel(row, title, None if local is None else rows_of(local, row))
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
@@ -214,14 +208,8 @@ def _global(effect: object, name: str) -> xr.Dataset:
     return effect.isel(feature=[names.index(name)])
 
 
-def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
-    local = check_local(local)
-    check_rows_of_tree(local, tree)
-    return local
-
-
-def _title(rule: str, n_obs: int, loss: float) -> str:
-    return f"{wrapped(rule, TITLE_LENGTH)}\n{node_facts(n_obs, loss)}"
+def _title(rule: str, n_obs: int, loss: Any) -> str:
+    return f"{wrapped(rule, TITLE_LENGTH)}\n{node_facts(n_obs, float(loss))}"
 
 
 def node_facts(n_obs: int, loss: float) -> str:
@@ -310,8 +298,6 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
         By default that of a new figure. About two inches per region are readable.
 
     %(Axes returned; raises)s
-    TypeError
-        ``tree`` is not a tree of regions, or ``ax`` is not an Axes.
     ValueError
         ``tree`` has several features.
 
@@ -395,7 +381,7 @@ def _line(text: str, **properties: str) -> TextArea:
 
 def _by_chance(node: xr.Dataset) -> str:
     p = float(node["pvalue"])
-    return "" if np.isnan(p) else f", p {pvalue_text(p)}"
+    return "" if np.isnan(p) else f", p {frame.pvalue_text(p)}"
 
 
 def _percent(share: float) -> str:

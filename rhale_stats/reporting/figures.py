@@ -10,17 +10,8 @@ from markupsafe import Markup
 
 from rhale_stats.answers.numbers import axis_texts, percent
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.pictures import (
-    MAX_GROUPS,
-    NARROW,
-    WIDE,
-    Drawing,
-    drawn,
-    mark_of,
-    of_feature,
-    of_group,
-    overview,
-)
+from rhale_stats.reporting import pictures
+from rhale_stats.reporting.pictures import MAX_GROUPS, NARROW, WIDE, Drawing, mark_of
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.words import Words, number_text, typeset
 
@@ -90,7 +81,7 @@ def overview_picture(
     return _picture(
         "overview",
         1,
-        lambda width: overview(features, content.threshold, width),
+        lambda width: pictures.overview(features, content.threshold, width),
         (caption, alt),
         key,
     )
@@ -115,7 +106,7 @@ def feature_picture(
     return _picture(
         f"{feature.anchor}-picture",
         number,
-        lambda width: of_feature(feature, width, 4 * content.threshold, t),
+        lambda width: pictures.of_feature(feature, width, 4 * content.threshold, t),
         words,
         key_of(feature, t),
     )
@@ -125,7 +116,7 @@ def largest_picture(feature: ReportFeature, content: ReportContent, t: Words) ->
     """The average curve of a feature alone, before the first table."""
     alone = replace(feature, windows=None, outcome={}, groups=())
     anchor = f"{feature.anchor}-first"
-    drawing = of_feature(alone, NARROW, 4 * content.threshold, t)
+    drawing = pictures.of_feature(alone, NARROW, 4 * content.threshold, t)
     drawing.places = drawing.places[:0]
     caption = f"{feature.shown}: {feature.shape}" if feature.shape else feature.shown
     return _panel(anchor, drawing, typeset(caption), described(alone, content, t))
@@ -159,7 +150,7 @@ def _group_text(group: Group, t: Words) -> str:
 
 def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
     """The picture in words: some values, the width of the band, the highest place of groups."""
-    curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
+    curve = feature.curve if feature.levels else pictures.drawn(feature.curve, feature.stretches)
     finite = np.flatnonzero(np.isfinite(curve.y))
     feature = replace(feature, curve=curve)
     places = [place_of(feature, k) for k in range(len(curve.y))]
@@ -214,13 +205,13 @@ def small_overview(
 ) -> Picture:
     """How much each feature moves the predictions, for a notebook."""
     whole = overview_picture(content, features, t)
-    drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
+    drawn = pictures.overview(features, content.threshold, WIDE).named("wide", whole.alt)
     return Picture(whole.caption, drawn, whole.key)
 
 
 def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
     """The effect of one feature, for a notebook."""
-    drawn = of_feature(feature, NARROW, 4 * content.threshold, t)
+    drawn = pictures.of_feature(feature, NARROW, 4 * content.threshold, t)
     caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
     return Picture(caption, drawn.named("narrow", described(feature, content, t)))
 
@@ -239,5 +230,6 @@ def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
         )
         alt = t.panel_alt.format(high=high, high_at=high_at, low=low, low_at=low_at)
         caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
-        panels.append(_panel(anchor, of_group(group, feature, number, PANEL), caption, alt))
+        drawing = pictures.of_group(group, feature, number, PANEL)
+        panels.append(_panel(anchor, drawing, caption, alt))
     return tuple(panels)

@@ -22,14 +22,7 @@ from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.plain import plain, shorter
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.figures import (
-    feature_picture,
-    group_panels,
-    largest_picture,
-    overview_picture,
-    place_of,
-    rows_text,
-)
+from rhale_stats.reporting import figures
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature, ReportSize
 from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with_interval
 
@@ -255,19 +248,14 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words
         answer = t.which_in_data.format(there=n_in_data, n=count_text(len(features), "feature"))
     elif hidden:
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
+    first, parts = pictured[:MAX_FIRST], {feature.name: feature.anchor for feature in pictured}
     values = {
         "answer": answer,
-        "largest": [largest_picture(feature, content, t) for feature in pictured[:MAX_FIRST]],
-        "picture": overview_picture(content, pictured or features[:MAX_PICTURES], t),
-        "table": _ranking(content, pictured, t),
+        "largest": [figures.largest_picture(feature, content, t) for feature in first],
+        "picture": figures.overview_picture(content, pictured or features[:MAX_PICTURES], t),
+        "table": ranking(content, features, t, parts, ranking_link(content, t)),
     }
     return Section("which", t.which, values)
-
-
-def _ranking(content: ReportContent, pictured: Sequence[ReportFeature], t: Words) -> ReportTable:
-    """The table of all features, with links to their parts and to a file."""
-    targets = {feature.name: feature.anchor for feature in pictured}
-    return ranking(content, content.features, t, targets, ranking_link(content, t))
 
 
 def ranking(
@@ -303,18 +291,12 @@ def ranking(
 
 def _effects(feature: ReportFeature, t: Words, *, of_data: bool) -> list[Cell | str]:
     """The change in the data, its verdict and the change in the model; or the latter alone."""
-    model = (
-        _size(feature.change)
-        if feature.change and np.isfinite(feature.change.value)
-        else t.no_value
+    data, model = (
+        _size(size) if size and np.isfinite(size.value) else t.no_value
+        for size in (feature.in_data, feature.change)
     )
     if not of_data:
         return [model, feature.average.verdict]
-    data = (
-        _size(feature.in_data)
-        if feature.in_data and np.isfinite(feature.in_data.value)
-        else t.no_value
-    )
     return [data, feature.in_data.verdict if feature.in_data else "", model]
 
 
@@ -374,7 +356,7 @@ def _features(
             "label": feature.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
-            "picture": feature_picture(feature, k + 2, content, t),
+            "picture": figures.feature_picture(feature, k + 2, content, t),
             "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
             "tree": _tree(feature, t),
             "rules": [group.rule for group in _with_values(feature)],
@@ -407,9 +389,9 @@ def values_table(feature: ReportFeature, t: Words) -> ReportTable:
         texts = [t.no_value if np.isnan(value) else number_text(value) for value in values]
         if np.isfinite(values[3]):
             texts[3] = f"{values[3]:,.0f}"
-        lines.append([place_of(feature, k), *texts])
+        lines.append([figures.place_of(feature, k), *texts])
         is_text = feature.levels or are_dates(feature.units)
-        data.append([place_of(feature, k) if is_text else float(curve.x[k]), *values])
+        data.append([figures.place_of(feature, k) if is_text else float(curve.x[k]), *values])
     link = csv_link(feature.name, heads, data)
     caption = t.values_table.format(feature=feature.label)
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
@@ -439,7 +421,7 @@ def _tree(feature: ReportFeature, t: Words) -> dict[str, Any] | None:
     return {
         "head": t.tree_head.format(feature=feature.label),
         "branches": branches(feature.groups),
-        "panels": () if feature.levels else group_panels(feature, t),
+        "panels": () if feature.levels else figures.group_panels(feature, t),
     }
 
 
@@ -448,7 +430,7 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
     roots: list[Branch] = []
     above: list[tuple[int, Branch]] = []
     for group in groups:
-        branch = Branch(f"{group.condition} ({rows_text(group.n_rows)})", [])
+        branch = Branch(f"{group.condition} ({figures.rows_text(group.n_rows)})", [])
         while above and above[-1][0] >= group.depth:
             above.pop()
         (above[-1][1].below if above else roots).append(branch)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from rhale_stats.answers import sentences
 from rhale_stats.answers.numbers import (
     AnswerLine,
     axis_texts,
@@ -17,17 +18,6 @@ from rhale_stats.answers.numbers import (
     number,
     percent,
     with_labels,
-)
-from rhale_stats.answers.sentences import (
-    answers_in,
-    examined,
-    fit_sentences,
-    headline,
-    main_points,
-    rows_text,
-    sentences,
-    skill_text,
-    usual_text,
 )
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
@@ -205,7 +195,7 @@ Attrs = Mapping[Any, Any]
 def explained(tree: xr.DataTree, t: Words) -> ReportContent:
     """All that a report says."""
     tree = _in_shown_units(tree)
-    answers = answers_in(tree)
+    answers = sentences.answers_in(tree)
     attrs: Attrs = {**answers.attrs, **tree.attrs}
     effect = tree["effect"].to_dataset()
     regions = regions_of(tree)
@@ -215,15 +205,17 @@ def explained(tree: xr.DataTree, t: Words) -> ReportContent:
         for position, line in enumerate(lines)
     )
     name, units = str(attrs.get("output_name", "output")), str(attrs.get("output_units", ""))
+    n_features = count_text(len(lines), "feature")
+    about = [f"{attrs.get('model', 'Model')}.", f"{sentences.rows_text(attrs)}, {n_features}."]
     return ReportContent(
         output=name,
         units=units,
-        about=_about(attrs, len(lines)),
+        about=" ".join([*about, *([f"{attrs['created']}."] if attrs.get("created") else [])]),
         n_rows=int(attrs["n_rows"]),
         level=float(attrs["level"]),
         threshold=float(attrs["delta"]),
         threshold_share=float(attrs["matters"]),
-        points=tuple(typeset(point) for point in main_points(lines, attrs)),
+        points=tuple(typeset(point) for point in sentences.main_points(lines, attrs)),
         features=features,
         trust=_trust(tree, attrs, t) if "outcome" in tree.children else None,
         pairs=tuple(
@@ -243,7 +235,7 @@ def explained(tree: xr.DataTree, t: Words) -> ReportContent:
         settings={text: str(attrs[key]) for key, text in t.settings_of.items() if key in attrs},
         software=str(attrs.get("software", "rhale_stats")),
         parameters=attrs.get("parameters") == "yes",
-        examined=examined(attrs),
+        examined=sentences.examined(attrs),
         matters_of=str(attrs.get("matters_of", "predictions")),
     )
 
@@ -266,14 +258,6 @@ def _in_shown_units(tree: xr.DataTree) -> xr.DataTree:
             group.attrs[name] = float(group.attrs[name]) * times
         out[node.path] = group
     return xr.DataTree.from_dict(out)
-
-
-def _about(attrs: Attrs, n_features: int) -> str:
-    about = (
-        f"{attrs.get('model', 'Model')}. {rows_text(attrs)}, {count_text(n_features, 'feature')}."
-    )
-    made = str(attrs.get("created", ""))
-    return f"{about} {made}." if made else about
 
 
 def regions_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
@@ -333,14 +317,14 @@ def _feature(
         "label": line.label,
         "units": units_of(tree["effect"].to_dataset(), line.feature),
         "anchor": f"f-{position}",
-        "headline": typeset(headline(line)),
+        "headline": typeset(sentences.headline(line)),
         "average": ReportSize(line.importance, *line.importance_ci, line.matters),
-        "usual": typeset(usual_text(line)),
+        "usual": typeset(sentences.usual_text(line)),
         "change": ReportSize(line.usual_change, *line.usual_change_ci, line.matters),
         "in_data": ReportSize(line.in_data_change, *line.in_data_ci, line.in_data),
         "differs_in_data": line.differs_in_data,
         "rows": ReportSize(line.row_spread, *line.row_spread_ci, line.rows_differ),
-        "sentences": tuple(typeset(sentence) for sentence in sentences(line, attrs)),
+        "sentences": tuple(typeset(sentence) for sentence in sentences.sentences(line, attrs)),
         "shape": line.shape,
         "split": f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
         if line.split_by
@@ -513,7 +497,7 @@ def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
     )
     if "skill" in attrs:
         # First what holds for new rows.
-        text = skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
+        text = sentences.skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
         scores = ((t.skill.format(name=attrs["skill_name"]), typeset(text), t.skill_note), *scores)
     outcome = tree["outcome"].to_dataset().transpose("tenth", "ci_bound", ...)
     ends = np.append(outcome["tenth_left"].values, outcome["tenth_right"].values)
@@ -532,7 +516,9 @@ def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
             places, *columns, strict=True
         )
     )
-    return Trust(scores, tuple(typeset(sentence) for sentence in fit_sentences(attrs)), table)
+    return Trust(
+        scores, tuple(typeset(sentence) for sentence in sentences.fit_sentences(attrs)), table
+    )
 
 
 def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
