@@ -20,6 +20,9 @@ rng : Generator, int or None
     "n_jobs": """\
 n_jobs : int or None, default -1
     Processes, as in `bootstrap_refit`.""",
+    "conditioning": """\
+conditioning : table, or array_like of shape (n_rows, n_columns), optional
+    Columns to split by, as in `regions`; by default all other columns of ``X``.""",
     "n_columns": """\
 n_columns : int, default 3
     Number of panels per line of a new figure.""",
