@@ -29,9 +29,6 @@ n_columns : int, default 3
     "tree": """\
 tree : Dataset
     What `regions` returned, of one feature.""",
-    "explanation": """\
-tree : DataTree
-    What `explain` returned.""",
     # Of a picture in one panel
     "Axes returned; raises": """\
 Returns

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
 from rhale_stats.drawing.frame import HETEROGENEITY
+from rhale_stats.drawing.legend import source_suffix
 from rhale_stats.h_statistics.tables import WHOLE
-from rhale_stats.printing.text import holds_model
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.checks import check_variables
 from rhale_stats.schema.dimensions import with_part_facts
@@ -160,8 +160,7 @@ def _draw_bars(
 
 
 def _included(errors: xr.DataArray) -> str:
-    source = str(errors.attrs.get("source", "rows"))
-    return f" ({source})" if holds_model(source) else " (model as given)"
+    return f" ({source_suffix(str(errors.attrs.get('source', 'rows'))).removeprefix(', ')})"
 
 
 def _draw_pairs(panel: Axes, result: xr.Dataset, stem: str, *, shares: bool) -> None:

@@ -195,8 +195,5 @@ def entries(labels: Sequence[str]) -> dict[str, str]:
 def order_note(label: str) -> int:
     """Place in the legend: that of the first entry of `LEGEND` with which the label begins."""
     label = re.sub(r"^[\d.]+ % ", "", label)
-    # Other statistics stand where the average does.
-    label = re.sub(r"^[\w ]+ effect(,?\n)", r"average effect\1", label)
-    label = re.sub(r"^(interval of the\n)[\w ]+ (in the bin)", r"\1average \2", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
     return places[0] if places else len(LEGEND)

@@ -40,7 +40,8 @@ def plot_summary(
 
     Parameters
     ----------
-    %(explanation)s
+    tree : DataTree
+        What `explain` returned.
     ax : Axes, or sequence of them, optional
         By default those of a new figure; of several outputs one each.
 

@@ -184,15 +184,11 @@ class Drawing:
         for kind in ("points border", "points"):
             self._parts.append(f'<path class="{kind}" d="{places}"/>')
 
-    def square(self, kind: str, x: float, y: float, half: float) -> None:
-        """A square around a point."""
-        corners = [(x + a * half, y + b * half) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
-        self.path(kind, corners, closed=True)
-
-    def diamond(self, kind: str, x: float, y: float, half: float) -> None:
-        """A square that stands on a corner."""
-        corners = [(x - half, y), (x, y - half), (x + half, y), (x, y + half)]
-        self.path(kind, corners, closed=True)
+    def square(self, kind: str, x: float, y: float, half: float, *, turned: bool = False) -> None:
+        """A square around a point; turned, it stands on a corner."""
+        flat = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+        corners = ((-1, 0), (0, -1), (1, 0), (0, 1)) if turned else flat
+        self.path(kind, [(x + a * half, y + b * half) for a, b in corners], closed=True)
 
     def text(self, kind: str, x: float, y: float, text: str) -> None:
         """A text; ``kind`` says whether x is its start, middle or end."""
@@ -335,8 +331,10 @@ def _mark(drawing: Drawing, kind: str, size: ReportSize, scale: Scale, y: float)
     if np.isfinite(size.low) and np.isfinite(size.high):
         drawing.line(f"interval {kind}", scale(size.low), y, scale(size.high), y)
     if np.isfinite(size.value):
-        draw = {"average": drawing.circle, "rows": drawing.diamond}.get(kind, drawing.square)
-        draw(f"mark {kind}", scale(size.value), y, 5)
+        if kind == "average":
+            drawing.circle(f"mark {kind}", scale(size.value), y, 5)
+        else:
+            drawing.square(f"mark {kind}", scale(size.value), y, 5, turned=kind == "rows")
 
 
 def _sideways(drawing: Drawing, quantiles: FloatArray, scale: Scale, y: float) -> None:
