@@ -63,6 +63,13 @@ KeyError
     Unknown feature.
 TypeError
     The result is another kind of object, or ``ax`` is not Axes.""",
+    "raises; local": """\
+Raises
+------
+KeyError
+    Unknown feature, or a feature that ``local`` does not have.
+TypeError
+    ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.""",
     # Raises
     "unknown feature": """\
 KeyError

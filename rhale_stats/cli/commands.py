@@ -24,6 +24,8 @@ from rhale_stats.generics.tables import glance, summary, tidy
 from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.reporting.report import report
 
+# Options that `explain` has by the same name.
+OF_EXPLAIN = ("features", "categorical", "matters", "level", "held_out", "budget", "output")
 # What the answer of `explain` ends with for users of Python.
 HINTS = "\n\nrs."
 # Attributes of an explanation that are no part of its answer in JSON.
@@ -50,18 +52,12 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
             inputs.model,
             inputs.X,
             inputs.y,
-            features=arguments.features,
-            categorical=arguments.categorical,
             groups=inputs.groups,
-            matters=arguments.matters,
-            level=arguments.level,
-            held_out=arguments.held_out,
-            budget=arguments.budget,
+            weights=inputs.weights,
             rng=arguments.seed,
             progress=not getattr(arguments, "no_progress", False),
-            weights=inputs.weights,
-            output=arguments.output,
             missing="drop" if arguments.keep_missing else None,
+            **{name: getattr(arguments, name) for name in OF_EXPLAIN},
         )
     attrs = explanation.attrs
     answer: dict[str, Any] = {str(key): attrs[key] for key in attrs if key not in LINES}

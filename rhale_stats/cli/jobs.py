@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -177,14 +178,12 @@ class Job:
             how = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
         return _fit_glm(self.data, self.formula, self.family, **how)
 
-    def with_errors(
-        self, effect: xr.Dataset, local: xr.Dataset, results: Any, uncertainty: str
-    ) -> xr.Dataset:
+    def effect(self, local: xr.Dataset, results: Any, uncertainty: str) -> xr.Dataset:
         """The effect with standard errors of the rows, of the parameters, or of both."""
         options: dict[str, Any] = {"groups": self.groups}
         if uncertainty != "rows":
             options |= {"model": results, "X": self.data, "uncertainty": uncertainty}
-        return std_error(effect, local, **options)
+        return std_error(rhale(local), local, **options)
 
     def again(self, n: int, *, progress: bool) -> xr.Dataset:
         """Effects of models that were fitted to ``n`` samples of the rows."""
@@ -214,21 +213,19 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
     progress = not getattr(arguments, "no_progress", False)
     uncertainty = getattr(arguments, "uncertainty", DEFAULT_UNCERTAINTY)
     with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
-        bar.set_description("fitting the model")
-        results = job.fitted()
-        bar.update()
-        bar.set_description("local effects")
-        local = local_effects(results, job.data, features=job.features, progress=False)
-        bar.update()
-        bar.set_description("RHALE and standard errors")
-        effect = job.with_errors(rhale(local), local, results, uncertainty)
-        bar.update()
-        bar.set_description("drawing")
-        figure = _draw(effect, local)
-        bar.update()
-        bar.set_description("saving")
-        _save(effect, figure, out)
-        bar.update()
+
+        def step(what: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            bar.set_description(what)
+            result = function(*args, **options)
+            bar.update()
+            return result
+
+        results = step("fitting the model", job.fitted)
+        options = {"features": job.features, "progress": False}
+        local = step("local effects", local_effects, results, job.data, **options)
+        effect = step("RHALE and standard errors", job.effect, local, results, uncertainty)
+        figure = step("drawing", _draw, effect, local)
+        step("saving", _save, effect, figure, out)
         bar.set_description("done")
     print(f"{job.formula}\n")
     print(summary(effect))

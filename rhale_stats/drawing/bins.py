@@ -295,12 +295,7 @@ def plot_bins(
     ndarray of shape (1,) or (2,)
         The Axes.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature, or a feature that ``local`` does not have.
-    TypeError
-        ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.
+    %(raises; local)s
     ValueError
         Wrong number of Axes, or rows of ``local`` that lie in no bin.
 

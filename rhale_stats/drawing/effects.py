@@ -99,12 +99,7 @@ def plot_effect(
         The Axes from above: curve, effect, heterogeneity. Two of levels, of effects of several
         models and of the paper's style; one, or one a feature, where only curves are drawn.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature, or a feature that ``local`` does not have.
-    TypeError
-        ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.
+    %(raises; local)s
     ValueError
         Another number of Axes, or rows of ``local`` that lie in no bin; another ``style``; a
         ``reference`` where there is no curve, or of effects of several models.

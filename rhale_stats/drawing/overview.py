@@ -166,8 +166,7 @@ def plot_outcome(
         What `explain` returned, given the outcomes ``y``.
     features : name, number, or sequence of them, optional
         Features to draw, in this order. By default those that move the output most, at most 12.
-    n_columns : int, default 3
-        Panels per line of a new figure.
+    %(n_columns)s
     ax : Axes, or sequence of them, optional
         One a feature. By default those of a new figure.
 

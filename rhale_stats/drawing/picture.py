@@ -281,18 +281,8 @@ def _within(
         label = " ".join((panel.get_title() or panel.get_xlabel()).split())
         for result in curves:
             features = feature_names(result)
-            name = (
-                names[number]
-                if names is not None
-                else next(
-                    (
-                        feature
-                        for feature in features
-                        if label == feature or label.startswith(f"{feature} [")
-                    ),
-                    None,
-                )
-            )
+            labelled = (name for name in features if label == name or label.startswith(f"{name} ["))
+            name = next(labelled, None) if names is None else names[number]
             if name is None:
                 continue
             if kinds.PROFILE.holds(result):

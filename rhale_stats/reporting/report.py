@@ -72,7 +72,7 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
         ],
         "sure": uncertainty_text(tree.attrs),
     }
-    return rendered_part(values, t)
+    return _rendered("notebook.html.j2", {**values, "t": t, "style": Markup(notebook_style())})
 
 
 # --- pages as HTML --------------------------------------------------------------------------------
@@ -175,12 +175,6 @@ def rendered(page: ReportPage, t: Words, lang: str, *, all_open: bool, interacti
     return _rendered(
         "report.html.j2", {**values, "style": Markup(page_style()), "script": Markup(script)}
     )
-
-
-def rendered_part(values: dict[str, Any], t: Words) -> str:
-    """A part of a notebook as HTML."""
-    style = Markup(notebook_style())
-    return _rendered("notebook.html.j2", {**values, "t": t, "style": style})
 
 
 # Colours on light and on dark ground.
