@@ -79,7 +79,7 @@ def plot_edges(
     row = boot.isel(feature=feature_position(boot, feature))
     made = partial(frame.new_panels, 1, 2, (7.0, 2.8), width_ratios=[2.2, 1])
     which = "for edges and for number of bins"
-    with frame.several_panels(ax, 2, which, lambda: made().flat, legend=False) as panels:
+    with frame.several_panels(ax, 2, which, made, legend=False) as panels:
         edges, number = panels
         frame.name_axes(edges, frame.feature_label(boot, str(row["feature"].values)))
         frame.name_axes(edges, y="share of replicates\nwith an edge in the cell")

@@ -556,17 +556,12 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
     errors = ((total, LIGHT, 2.0, label), (of_rows, DARK, 5.0, OF_ROWS))
     if row.levels:
         # Thick whiskers of the rows, thin ones of models and rows, and beside them the interval.
-        frame.draw_whiskers(
-            *(panel, z + 0.12, ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2, 1.0),
-            label=text,
-            zorder=2,
-        )
+        middle, half = ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
+        frame.draw_whiskers(panel, z + 0.12, middle, half, 1.0, label=text, zorder=2)
         for error, opacity, width, label in errors:
             if error is not None:
-                alpha = opacity + 0.2 if error is total else opacity
-                frame.draw_whiskers(
-                    panel, z, value, error, width, alpha=alpha, label=label, zorder=2
-                )
+                look = {"alpha": opacity + 0.2 if error is total else opacity, "label": label}
+                frame.draw_whiskers(panel, z, value, error, width, zorder=2, **look)
         how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 4, "zorder": 4}
         panel.plot(z, value, "o", label=ESTIMATES[name], gid=legend.OURS, **how)
         panel.set_xticks(z, row.levels, parse_math=False)

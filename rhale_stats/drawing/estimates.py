@@ -213,10 +213,9 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
     line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "zorder": 3}
     panel.plot(x, difference, label=legend.DIFFERENCE, **line)
     interval, band = row["difference_ci"], row["difference_band"]
-    curve.draw_uncertainty(
-        *(panel, x, curve.Ends(curve.ends_of(interval), curve.interval_label(interval))),
-        curve.Ends(curve.ends_of(band), curve.band_label(band)),
-    )
+    pointwise = curve.Ends(curve.ends_of(interval), curve.interval_label(interval))
+    simultaneous = curve.Ends(curve.ends_of(band), curve.band_label(band))
+    curve.draw_uncertainty(panel, x, pointwise, simultaneous)
     panel.margins(x=0.02)
     if interval.attrs.get("ci_kind", "confidence") != "confidence":
         return  # draws and models have no p-value

@@ -267,7 +267,7 @@ def _drawn(curves: list[_Curve], by: Mapping[str, str], n_columns: int, ax: Give
         places = pd.DataFrame([curve.place for curve in curves])
         grid = sns.FacetGrid(places, sharey=True, height=2.4, aspect=1.25, despine=True, **how)
         grid.set_titles("")
-        return grid.axes.flat
+        return grid.axes
 
     n_panels = len(lines) * len(columns)
     with frame.several_panels(ax, n_panels, "one a panel", made, legend=False) as panels:

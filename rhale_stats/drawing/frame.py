@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import matplotlib.pyplot as plt
@@ -55,7 +56,7 @@ def several_panels(
     ax: GivenAxes,
     n_axes: int,
     which: str,
-    made: Callable[[], Iterable[Any]],
+    made: Callable[[], Any],
     *,
     legend: bool = True,
 ) -> Iterator[Panels]:
@@ -65,7 +66,7 @@ def several_panels(
     """
     given = None if ax is None else given_axes(ax, n_axes, which)
     with style() if given is None else nullcontext():
-        panels = as_array(list(made()) if given is None else given)
+        panels = as_array(flat_axes(made()) if given is None else given)
         yield panels
         if legend:
             draw_legend(panels)
@@ -76,11 +77,8 @@ def one_panel(
     ax: Any, size: tuple[float, float], *, despined: bool = True, legend: bool = True
 ) -> Iterator[Axes]:
     """The Axes that a user passed, or that of a new figure of this size, in our style."""
-    with several_panels(
-        *(None if ax is None else [ax], 1, "one"),
-        lambda: new_panels(1, 1, size, despined=despined).flat,
-        legend=legend,
-    ) as (panel,):
+    axes, made = None if ax is None else [ax], partial(new_panels, 1, 1, size, despined=despined)
+    with several_panels(axes, 1, "one", made, legend=legend) as (panel,):
         yield panel
 
 
@@ -159,10 +157,10 @@ def new_panels(
     return np.asarray(grid, dtype=object)
 
 
-def column(heights: Sequence[float], *, sharex: bool = False) -> list[Axes]:
+def column(heights: Sequence[float], *, sharex: bool = False) -> NDArray[Any]:
     """A figure with panels of these heights in inches, one below the other."""
     size = (7.0, sum(heights))
-    return list(new_panels(len(heights), 1, size, height_ratios=heights, sharex=sharex).flat)
+    return new_panels(len(heights), 1, size, height_ratios=heights, sharex=sharex)
 
 
 def grid_of_panels(

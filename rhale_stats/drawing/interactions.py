@@ -106,12 +106,12 @@ def plot_h_statistics(
     return panels
 
 
-def _panels(n: int, *, pairs: bool) -> list[Axes]:
+def _panels(n: int, *, pairs: bool) -> NDArray[np.object_]:
     """Panels of a new figure for so many features, and for their pairs."""
     width, height = (4.0, 1.0 + 0.42 * n) if not pairs else (6.0 + 0.62 * n, 1.6 + 0.5 * n)
     size = (width, max(height, 2.6))
-    panels = list(frame.new_panels(1, 1 + pairs, size, despined=False).flat)
-    sns.despine(ax=panels[0])
+    panels = frame.new_panels(1, 1 + pairs, size, despined=False)
+    sns.despine(ax=panels[0, 0])
     return panels
 
 

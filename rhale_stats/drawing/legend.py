@@ -160,10 +160,9 @@ def draw_legend(panels: Iterable[Axes]) -> None:
             earlier.remove()
         texts = entries(list(handles))
         handles = {label: handles[label] for label in texts}
+        spacing = {"handlelength": 1.8, "columnspacing": 1.5}
         for n_columns in (4, 3, 2, 1):
-            legend = figure_legend(
-                *(figure, handles, texts.values(), n_columns), handlelength=1.8, columnspacing=1.5
-            )
+            legend = figure_legend(figure, handles, texts.values(), n_columns, **spacing)
             legend.set_gid(OURS)
             if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
                 break

@@ -216,11 +216,9 @@ def _lines(
             feature_position(result, name)
     shape = (len(results), len(names))
     size = (2.4 * len(names) + 0.6, 2.1 * len(results) + 0.6)
-    with frame.several_panels(
-        *(ax, shape[0] * shape[1], "one a result and feature"),
-        lambda: frame.new_panels(*shape, size).flat,
-        legend=False,
-    ) as flat:
+    n_panels, which = len(results) * len(names), "one a result and feature"
+    made = partial(frame.new_panels, *shape, size)
+    with frame.several_panels(ax, n_panels, which, made, legend=False) as flat:
         panels = np.reshape(flat, shape)
         for line, result in zip(panels, results, strict=True):
             single = "plots.profile" if kinds.PROFILE.holds(result) else "plots.effect"

@@ -370,14 +370,11 @@ def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
         curves = curves[complete]
         drawn = _some(len(curves), CURVES_DRAWN)
         x = row["grid_value"].values
-        width, alpha, colours = (0.5, 0.5, ROWS) if by is None else (0.8, 0.8, by.colours)
-        lines = LineCollection(
-            [np.column_stack([x, curve]) for curve in curves[drawn]],
-            colors=colours if by is None else by.colours[complete][drawn],
-            linewidths=width,
-            alpha=alpha,
-            zorder=0.8,
-        )
+        look: dict[str, Any] = {"colors": ROWS, "linewidths": 0.5, "alpha": 0.5}
+        if by is not None:
+            look = {"colors": by.colours[complete][drawn], "linewidths": 0.8, "alpha": 0.8}
+        points = [np.column_stack([x, curve]) for curve in curves[drawn]]
+        lines = LineCollection(points, zorder=0.8, **look)
         frame.add(panel, lines, _count("ICE curves", len(drawn), len(curves)))
         panel.autoscale_view()
     if "shap_value" in row:
