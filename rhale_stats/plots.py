@@ -7,8 +7,8 @@ from importlib import import_module
 
 # The modules of `drawing` that draw them.
 _MODULES = {
-    **{name: name for name in ("bins", "compare", "effects", "forest")},
-    **{name: name for name in ("interactions", "profile", "surface", "tree")},
+    **{name: name for name in ("bins", "effects", "interactions", "profile", "surface", "tree")},
+    **dict.fromkeys(("compare", "forest"), "estimates"),
     "bias": "bins",
     "curves": "facets",
     "edges": "bins",
@@ -16,7 +16,7 @@ _MODULES = {
     "h_statistics": "interactions",
     "methods": "profile",
     "outcome": "overview",
-    "outputs": "overview",
+    "outputs": "effects",
     "regions": "tree",
     "scores": "bins",
     "summary": "overview",

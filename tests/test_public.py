@@ -15,6 +15,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.arguments.documentation import with_shared_texts
 from rhale_stats.schema.variable_table import VARIABLES
 from tests.helpers import public_functions
 
@@ -106,6 +107,18 @@ def test_pictures_are_in_one_module():
             f"rhale_stats.drawing.{module}",
             f"plot_{prefixed}",
         )
+
+
+def test_shared_texts_are_in_the_docstrings():
+    texts = {name: function.__doc__ for name, function in public_functions().items()}
+    assert not [name for name, text in texts.items() if "%(" in (text or "")]
+    lines = texts["plots.bias"].splitlines()
+    start = lines.index("    feature : str or int")
+    assert lines[start : start + 3] == [
+        *("    feature : str or int", "        Name or number of the feature."),
+        "    ax : Axes, optional",
+    ]
+    assert with_shared_texts(None) is None
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeAlias
@@ -191,7 +191,10 @@ def _named(factors: Sequence[Any], data: pd.DataFrame) -> list[str]:
 
 
 def features_of(
-    regressors: list[str], categorical: set[str], data: pd.DataFrame, chosen: list[str] | None
+    regressors: list[str],
+    categorical: Collection[str],
+    data: pd.DataFrame,
+    chosen: list[str] | None,
 ) -> list[str]:
     """Features to show. Prints which regressors are left out, and why.
 
@@ -212,12 +215,7 @@ def features_of(
             discrete[name] = f"{name} ({data[name].nunique()} distinct values)"
     numeric = [name for name in regressors if name not in unfit]
     if chosen:
-        wrong = [name for name in chosen if name not in numeric]
-        if wrong:
-            raise UsageError(
-                f"--features must be numeric regressors of the formula that vary, which are "
-                f"{', '.join(numeric) or 'none'}; got {', '.join(wrong)}."
-            )
+        check_features(chosen, numeric, "numeric regressors of the formula that vary")
         return list(dict.fromkeys(chosen))
     left_out = ", ".join([*unfit.values(), *discrete.values()])
     remedy = f" To include them: --features {' '.join(numeric)}." if discrete else ""
@@ -226,6 +224,16 @@ def features_of(
     if left_out:
         print(f"Features left out: {left_out}.{remedy}")
     return [name for name in numeric if name not in discrete]
+
+
+def check_features(chosen: Sequence[str] | None, names: Sequence[str], what: str) -> None:
+    """Raise ``UsageError`` unless the features asked for are among the names of ``what``."""
+    wrong = [name for name in chosen or [] if name not in names]
+    if wrong:
+        raise UsageError(
+            f"--features must be {what}, which are {', '.join(names) or 'none'}; got "
+            f"{', '.join(wrong)}."
+        )
 
 
 def plain(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,10 +16,16 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.words import one_line
-from rhale_stats.cli.formula import COLUMNS_LISTED, listed_names, plain
+from rhale_stats.cli.formula import (
+    COLUMNS_LISTED,
+    Formula,
+    check_features,
+    listed_names,
+    plain,
+)
 from rhale_stats.cli.inputs import read_table, without_missing
 from rhale_stats.cli.interruption import UsageError
-from rhale_stats.cli.jobs import Job, columns_beside, groups_of, rows_of
+from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
 from rhale_stats.generics.errors import std_error
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -70,13 +76,12 @@ def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
             raise UsageError(f"--{name} must be left out with --formula, which names its columns.")
     if getattr(arguments, "keep_missing", False):
         raise UsageError("--keep-missing must come with --model; a formula takes complete rows.")
-    rows = rows_of(arguments)
-    groups, weights = groups_of(arguments, rows.table), _weights(arguments, rows.table)
-    regressors = rows.formula.regressors(rows.data)
-    check_features(arguments, regressors, "regressors of the formula")
-    job = Job(rows.data, rows.formula.text, rows.family, regressors, groups)
-    y = rows.formula.outcome_of(rows.data)
-    return ModelInputs(job.fitted(), rows.data, rows.table, job.formula, y, groups, weights, job)
+    job = job_of(arguments)
+    weights = _weights(arguments, job.table)
+    check_features(arguments.features, job.features, "regressors of the formula")
+    y = Formula.parsed(job.formula).outcome_of(job.data)
+    fitted = job.fitted()
+    return ModelInputs(fitted, job.data, job.table, job.formula, y, job.groups, weights, job)
 
 
 def _of_file(arguments: argparse.Namespace) -> ModelInputs:
@@ -96,7 +101,7 @@ def _of_file(arguments: argparse.Namespace) -> ModelInputs:
             f"--model {arguments.model} takes columns that {arguments.data} lacks: "
             f"{', '.join(absent)}. It has {listed_names(table)}."
         )
-    check_features(arguments, names, "columns of the model")
+    check_features(arguments.features, names, "columns of the model")
     keep_missing = getattr(arguments, "keep_missing", False)
     needed = beside if keep_missing else list(dict.fromkeys([*names, *beside]))
     table = without_missing(table, needed, arguments.data, "Fill them before.")
@@ -128,15 +133,6 @@ def columns_of(model: Any, data: pd.DataFrame) -> list[str] | None:
     if names is None or all(re.fullmatch(r"(Column_)?\d+", name) for name in names):
         return None
     return names
-
-
-def check_features(arguments: argparse.Namespace, names: Sequence[str], what: str) -> None:
-    """Raise ``UsageError`` unless the features asked for are among the columns of the model."""
-    wrong = [name for name in arguments.features or [] if name not in names]
-    if wrong:
-        raise UsageError(
-            f"--features must be {what}, which are {', '.join(names)}; got {', '.join(wrong)}."
-        )
 
 
 def _weights(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[Any] | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np  # noqa: F401  # formulas may use np.log: they are evaluated in this module
@@ -18,7 +20,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
-from rhale_stats.cli.families import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.cli.formula import (
     Formula,
     features_of,
@@ -29,15 +30,16 @@ from rhale_stats.cli.formula import (
 from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.outputs import folder_of, save
-from rhale_stats.cli.report import writer_of
+from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.explanation.explain import explain
-from rhale_stats.files import whole, write_netcdf
+from rhale_stats.files import netcdf_of
 from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import summary, tidy
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.reporting.report import report
 from rhale_stats.schema.layout import compact
 
 RAND_FORMULA = (
@@ -78,29 +80,15 @@ def fit_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit a model to the user's table, and show its effects."""
     if arguments.refits is not None and arguments.refits < 2:
         raise UsageError(f"--refits must be at least 2; got {arguments.refits}.")
-    rows = rows_of(arguments)
-    features = features_of(
-        rows.formula.regressors(rows.data), rows.categorical, rows.data, arguments.features
-    )
-    groups = groups_of(arguments, rows.table)
-    return _run(Job(rows.data, rows.formula.text, rows.family, features, groups), arguments)
+    job = job_of(arguments)
+    features = features_of(job.features, job.categorical, job.data, arguments.features)
+    return _run(replace(job, features=features), arguments)
 
 
-class FormulaRows(NamedTuple):
-    """The rows of a formula: ``data`` has its columns, ``table`` all that the file has.
+def job_of(arguments: argparse.Namespace) -> Job:
+    """The fit of a formula to its rows, checked; its features are all regressors.
 
-    ``categorical`` are the columns that its right-hand side uses as categorical.
-    """
-
-    formula: Formula
-    data: pd.DataFrame
-    table: pd.DataFrame
-    family: str
-    categorical: set[str]
-
-
-def rows_of(arguments: argparse.Namespace) -> FormulaRows:
-    """The rows of a formula, checked. Prints how many are dropped, and the family if none is named.
+    Prints how many rows are dropped, and the family if none is named.
 
     Raises
     ------
@@ -111,17 +99,12 @@ def rows_of(arguments: argparse.Namespace) -> FormulaRows:
     table = with_readings(read_table(arguments.data))
     formula = Formula.parsed(arguments.formula, list(table.columns))
     used = formula.columns(table)
-    unknown = [name for name in arguments.features or [] if name not in table.columns]
-    if unknown:
-        raise UsageError(
-            f"--features must be columns of {arguments.data}; got {', '.join(unknown)}. "
-            f"It has {listed_names(table)}."
-        )
+    check_columns(arguments, table, "features")
     needed = list(dict.fromkeys([*used, *columns_beside(arguments, table)]))
     table = without_missing(
         table, needed, arguments.data, "Leave columns that are mostly empty out of the formula."
     )
-    groups_of(arguments, table)
+    groups = groups_of(arguments, table)
     # Columns that the formula does not use have no effect to show.
     data = pd.DataFrame({name: plain(table[name]) for name in used})
     family = arguments.family or DEFAULT_FAMILY
@@ -130,21 +113,25 @@ def rows_of(arguments: argparse.Namespace) -> FormulaRows:
         print(f"Family: {DEFAULT_FAMILY} (default). --family also takes {others}.")
     categorical = formula.checked(data, family, table)
     data.attrs |= {"output_name": formula.outcome, "units": table.attrs["units"]}
-    return FormulaRows(formula, data, table, family, categorical)
+    regressors = formula.regressors(data)
+    return Job(data, formula.text, family, regressors, groups, table, frozenset(categorical))
 
 
 def columns_beside(arguments: argparse.Namespace, table: pd.DataFrame) -> list[str]:
     """Columns beside those of the model that options name."""
-    names = []
-    for option in BESIDE:
-        option_value = getattr(arguments, option, None) or []
-        for name in [option_value] if isinstance(option_value, str) else option_value:
-            if name not in table.columns:
-                raise UsageError(
-                    f"--{option} must be a column of {arguments.data}; got {name}. It has "
-                    f"{listed_names(table)}."
-                )
-            names.append(name)
+    return [name for option in BESIDE for name in check_columns(arguments, table, option)]
+
+
+def check_columns(arguments: argparse.Namespace, table: pd.DataFrame, option: str) -> list[str]:
+    """The columns that an option names; raise ``UsageError`` if the table lacks one."""
+    value = getattr(arguments, option, None) or []
+    names, what = ([value], "a column") if isinstance(value, str) else (value, "columns")
+    wrong = [name for name in names if name not in table.columns]
+    if wrong:
+        raise UsageError(
+            f"--{option} must be {what} of {arguments.data}; got {', '.join(wrong)}. It has "
+            f"{listed_names(table)}."
+        )
     return names
 
 
@@ -169,9 +156,10 @@ def groups_of(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[A
 
 @dataclass(frozen=True)
 class Job:
-    """A table, the model to fit to it, and the features to show.
+    """The columns of a formula, the model to fit to them, and the features to show.
 
-    ``groups`` are those of the rows, which may depend on each other within a group.
+    ``groups`` are those of the rows, which may depend on each other within a group. ``table`` has
+    all columns of the file; ``categorical`` are those that the formula uses as levels.
     """
 
     data: pd.DataFrame
@@ -179,29 +167,23 @@ class Job:
     family: str
     features: list[str]
     groups: pd.Series[Any] | None = None
+    table: pd.DataFrame = field(default_factory=pd.DataFrame)
+    categorical: frozenset[str] = frozenset()
 
     def fitted(self) -> Any:
         """The fitted model; with groups, its covariance is cluster-robust."""
-        if self.groups is None:
-            return _fit_glm(self.data, self.formula, self.family)
-        codes = pd.factorize(self.groups)[0]
-        clusters = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
-        return _fit_glm(self.data, self.formula, self.family, **clusters)
+        how: dict[str, Any] = {}
+        if self.groups is not None:
+            codes = pd.factorize(self.groups)[0]
+            how = {"cov_type": "cluster", "cov_kwds": {"groups": codes}}
+        return _fit_glm(self.data, self.formula, self.family, **how)
 
-    def with_errors(
-        self, effect: xr.Dataset, local: xr.Dataset, results: Any, uncertainty: str
-    ) -> xr.Dataset:
+    def effect(self, local: xr.Dataset, results: Any, uncertainty: str) -> xr.Dataset:
         """The effect with standard errors of the rows, of the parameters, or of both."""
-        if uncertainty == "rows":
-            return std_error(effect, local, groups=self.groups)
-        return std_error(
-            effect,
-            local,
-            groups=self.groups,
-            model=results,
-            X=self.data,
-            uncertainty=uncertainty,
-        )
+        options: dict[str, Any] = {"groups": self.groups}
+        if uncertainty != "rows":
+            options |= {"model": results, "X": self.data, "uncertainty": uncertainty}
+        return std_error(rhale(local), local, **options)
 
     def again(self, n: int, *, progress: bool) -> xr.Dataset:
         """Effects of models that were fitted to ``n`` samples of the rows."""
@@ -213,14 +195,8 @@ class Job:
                 results = _fit_glm(rows, self.formula, self.family)
                 return rhale(local_effects(results, rows, features=self.features, progress=False))
 
-        return bootstrap_refit(
-            effect,
-            self.data,
-            n_resamples=n,
-            groups=self.groups,
-            rng=0,
-            progress=progress,
-        )
+        options: dict[str, Any] = {"groups": self.groups, "rng": 0, "progress": progress}
+        return bootstrap_refit(effect, self.data, n_resamples=n, **options)
 
 
 def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> dict[str, Any]:
@@ -237,21 +213,19 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
     progress = not getattr(arguments, "no_progress", False)
     uncertainty = getattr(arguments, "uncertainty", DEFAULT_UNCERTAINTY)
     with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
-        bar.set_description("fitting the model")
-        results = job.fitted()
-        bar.update()
-        bar.set_description("local effects")
-        local = local_effects(results, job.data, features=job.features, progress=False)
-        bar.update()
-        bar.set_description("RHALE and standard errors")
-        effect = job.with_errors(rhale(local), local, results, uncertainty)
-        bar.update()
-        bar.set_description("drawing")
-        figure = _draw(effect, local)
-        bar.update()
-        bar.set_description("saving")
-        _save(effect, figure, out)
-        bar.update()
+
+        def step(what: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+            bar.set_description(what)
+            result = function(*args, **options)
+            bar.update()
+            return result
+
+        results = step("fitting the model", job.fitted)
+        options = {"features": job.features, "progress": False}
+        local = step("local effects", local_effects, results, job.data, **options)
+        effect = step("RHALE and standard errors", job.effect, local, results, uncertainty)
+        figure = step("drawing", _draw, effect, local)
+        step("saving", _save, effect, figure, out)
         bar.set_description("done")
     print(f"{job.formula}\n")
     print(summary(effect))
@@ -282,17 +256,7 @@ def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
     """Fit the model again to samples of the rows; print and save what becomes of the effects."""
     refits = job.again(n, progress=progress)
     figure: Figure = plot_effects(refits)[0].figure
-    try:
-        with whole(out / REFITS_PICTURE) as unfinished:
-            figure.savefig(unfinished, dpi=200)
-            write_netcdf(refits, out / REFITS_NAME)
-    except OSError as error:
-        raise FailureError(
-            f"The refits could not be saved in {out}: {error.strerror or error}. Free some space, "
-            f"or choose another folder with --out."
-        ) from error
-    finally:
-        plt.close(figure)
+    _save_with(figure, refits, [out / REFITS_PICTURE, out / REFITS_NAME])
     print(f"\n{summary(refits)}")
     print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
     print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
@@ -302,7 +266,7 @@ def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -
     """Explain the fitted model, and write the report."""
     y = Formula.parsed(job.formula).outcome_of(job.data)
     tree = explain(results, job.data, y, progress=progress)
-    save([path], {".html": writer_of(tree, title=title)})
+    save([path], {".html": partial(report, tree, title=title)})
     print(
         f"{path}: the report of all features: which matter, how much, for whom, and how surely. "
         f"Its curves are accumulated local effects in up to 40 bins."
@@ -311,13 +275,8 @@ def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -
 
 def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
     try:
-        model = smf.glm(
-            formula,
-            data,
-            family=getattr(sm.families, FAMILIES[family])(),
-            missing="raise",
-        )
-        return model.fit(**how)
+        distribution = getattr(sm.families, FAMILIES[family])()
+        return smf.glm(formula, data, family=distribution, missing="raise").fit(**how)
     except Exception as error:
         raise FailureError(
             f"statsmodels could not fit {formula!r} with family {family}: {reason(error)}. Try a "
@@ -327,18 +286,17 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
 
 def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
     """Write all files, or none."""
+    source = str(effect["effect_se"].attrs["source"])
+    along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
+    paths = [out / PICTURE_NAME, out / TABLE_NAME, out / NETCDF_NAME]
+    _save_with(figure, compact(effect), paths, **{".csv": partial(along.to_csv, index=False)})
+
+
+def _save_with(figure: Figure, result: xr.Dataset, paths: list[Path], **more: Any) -> None:
+    """Write a picture, a result and what else, all of them or none; close the picture."""
     try:
-        with whole(out / PICTURE_NAME) as unfinished, whole(out / TABLE_NAME) as table:
-            figure.savefig(unfinished, dpi=200)
-            source = str(effect["effect_se"].attrs["source"])
-            along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
-            along.to_csv(table, index=False)
-            write_netcdf(compact(effect), out / NETCDF_NAME)
-    except OSError as error:
-        raise FailureError(
-            f"The results could not be saved in {out}: {error.strerror or error}. Existing "
-            f"files are unchanged. Free some space, or choose another folder with --out."
-        ) from error
+        picture = {".png": partial(figure.savefig, dpi=200)}
+        save(paths, {**picture, ".nc": lambda path: path.write_bytes(netcdf_of(result)), **more})
     finally:
         plt.close(figure)
 

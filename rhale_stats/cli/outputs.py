@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -13,12 +12,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 import xarray as xr
 
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
+from rhale_stats.printing.plain import plain
 from rhale_stats.schema.layout import compact, each_result
 
 # What writes a file, by its suffix.
@@ -64,7 +63,9 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
     """
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
-        _check_library(path)
+        library = NEEDS.get(path.suffix.lower())
+        if library is not None and find_spec(library) is None:
+            raise UsageError(f"--out {path} needs {library}: pip install {library}.")
         _check_existing(path, overwrite=arguments.overwrite)
         try:
             check_folder(path.parent, [])
@@ -76,12 +77,6 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(f"--out must be different files; got {', '.join(map(str, paths))}.")
     return paths
-
-
-def _check_library(path: Path) -> None:
-    library = NEEDS.get(path.suffix.lower())
-    if library is not None and find_spec(library) is None:
-        raise UsageError(f"--out {path} needs {library}: pip install {library}.")
 
 
 def _check_existing(path: Path, *, overwrite: bool) -> None:
@@ -119,12 +114,18 @@ def save(paths: Iterable[Path], writers: Writers) -> None:
         ) from error
 
 
-def said_files(paths: Sequence[Path]) -> None:
-    """Print which files were written."""
+def delivered(
+    paths: Sequence[Path], writers: Writers, text: str = "", answer: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Write the files, print the text and which files were written; the answer with their names."""
+    save(paths, writers)
+    if text:
+        print(text)
     if paths:
         print()
     for path in paths:
         print(f"{path}: {CONTENTS[path.suffix.lower()]}.")
+    return {**(answer or {}), "files": [str(path) for path in paths]}
 
 
 def writers_of(
@@ -153,27 +154,3 @@ def _write_zarr(tree: xr.Dataset | xr.DataTree, path: Path) -> None:
 def as_json(answer: dict[str, Any]) -> str:
     """One JSON object; missing and infinite numbers are null, dates are text."""
     return json.dumps(plain(answer), allow_nan=False, ensure_ascii=False, indent=1)
-
-
-def plain(value: Any) -> Any:
-    """A value made of what JSON knows: dicts, lists, texts, finite numbers, null."""
-    if isinstance(value, dict):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, pd.DataFrame):
-        return records(value)
-    if isinstance(value, np.ndarray | list | tuple | pd.Series):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    text = str(value)
-    return None if text in ("NaT", "<NA>") else text
-
-
-def records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The lines of a table, each by the names of its columns."""
-    columns = {str(name): plain(table[name].tolist()) for name in table.columns}
-    return [dict(zip(columns, line, strict=True)) for line in zip(*columns.values(), strict=True)]

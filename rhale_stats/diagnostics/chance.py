@@ -75,12 +75,10 @@ def sizes_by_chance(
         One minus the significance level of the thresholds; also of the interval of ``importance``.
     n_resamples : int, default 99
         Number of refits, for each of ``features``.
-    n_jobs : int or None, default -1
-        Processes, as in `bootstrap_refit`.
+    %(n_jobs)s
     rng : Generator, int or None
         Source of random numbers, or its seed. Every refit has its own stream.
-    progress : bool, default True
-        Show a progress bar if it takes long.
+    %(progress)s
 
     Returns
     -------

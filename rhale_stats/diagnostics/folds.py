@@ -59,10 +59,8 @@ def folds(
         Number of random partitions of the rows into folds.
     n_grid : int, default 101
         Number of grid points at which the folds are compared, over the range of all rows.
-    rng : Generator, int or None
-        Source of the folds, or its seed, as in `bootstrap`.
-    progress : bool, default True
-        Show a progress bar if it takes long.
+    %(rng of folds)s
+    %(progress)s
 
     Returns
     -------

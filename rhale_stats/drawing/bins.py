@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -10,46 +12,17 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.canvas import (
-    AVERAGE,
-    HETEROGENEITY,
-    HETEROGENEITY_FILL,
-    OTHER,
-    REFERENCE,
-    UNCERTAINTY,
-    as_array,
-    date_axis,
-    feature_label,
-    new_panels,
-    one_panel,
-    several_panels,
-    upright,
-)
-from rhale_stats.drawing.curve import EDGE_SHARE
-from rhale_stats.drawing.legend import (
-    BIN_ERROR,
-    BIN_ERROR_SE,
-    CHOSEN,
-    LOSS,
-    MARKS,
-    ONE_BIN,
-    OURS,
-    TOTAL,
-    WITHIN,
-    draw_legend,
-    label_bins,
-    note,
-    say,
-    say_empty,
-)
+from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.rows import draw_rows, rows_of
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.schema.checks import check_effect, check_local, check_variables
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.features import feature_position, units_of
+from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.validation import validated
+
+# Minimum range of the axis of shares of replicates, so that rare edges look rare.
+EDGE_SHARE = 0.2
 
 
 @validated
@@ -68,8 +41,7 @@ def plot_edges(
     ----------
     boot : Dataset
         What `bootstrap` returned with ``rebin=True``.
-    feature : str or int
-        Name or number of the feature.
+    %(feature)s
     ax : pair of Axes, optional
         One for the edges, one for the number of bins. By default those of a new figure.
 
@@ -78,12 +50,7 @@ def plot_edges(
     ndarray of shape (2,)
         The Axes.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    TypeError
-        ``boot`` is not a Dataset, or ``ax`` is not a pair of Axes.
+    %(raises)s
     ValueError
         ``boot`` has fixed bins, or the number of Axes is not two.
 
@@ -110,42 +77,30 @@ def plot_edges(
             "fixed or not counted. Make it with bootstrap(local, effect, rebin=True)."
         )
     row = boot.isel(feature=feature_position(boot, feature))
-    with several_panels(
-        "ax",
-        ax,
-        2,
-        "for edges and for number of bins",
-        lambda: list(new_panels(1, 2, (7.0, 2.8), width_ratios=[2.2, 1])[0]),
-    ) as panels:
+    made = partial(frame.new_panels, 1, 2, (7.0, 2.8), width_ratios=[2.2, 1])
+    which = "for edges and for number of bins"
+    with frame.several_panels(ax, 2, which, made, legend=False) as panels:
         edges, number = panels
-        name = str(row["feature"].values)
-        edges.set_xlabel(feature_label(boot, name), parse_math=False)
-        edges.set_ylabel("share of replicates\nwith an edge in the cell")
-        number.set_xlabel("number of bins")
-        number.set_ylabel("share of replicates")
+        frame.name_axes(edges, frame.feature_label(boot, str(row["feature"].values)))
+        frame.name_axes(edges, y="share of replicates\nwith an edge in the cell")
+        frame.name_axes(number, "number of bins", "share of replicates")
         grid = row["grid_value"].values
         if np.isnan(grid).all():
-            say_empty(panels)
-            return as_array(panels)
-        _draw_edges(edges, grid, row["edge_frequency"].values)
-        _draw_numbers(number, row["n_bins"].values.ravel())
-    return as_array(panels)
-
-
-def _draw_edges(panel: Axes, grid: FloatArray, frequency: FloatArray) -> None:
-    panel.stairs(frequency, grid, fill=True, color=OTHER, linewidth=0)
-    highest = float(frequency.max())
-    if not highest:
-        say(panel, ONE_BIN)
-    panel.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
-    panel.margins(x=0.02)
-
-
-def _draw_numbers(panel: Axes, n_bins: FloatArray) -> None:
-    number, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
-    panel.bar(number, count / count.sum(), 0.8, color=OTHER)
-    panel.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-    note(panel, f"{count.sum()} replicates")
+            frame.say_empty(panels)
+            return panels
+        frequency = row["edge_frequency"].values
+        edges.stairs(frequency, grid, fill=True, color=frame.OTHER, linewidth=0)
+        highest = float(frequency.max())
+        if not highest:
+            frame.say(edges, legend.ONE_BIN)
+        edges.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
+        edges.margins(x=0.02)
+        n_bins = row["n_bins"].values
+        values, count = np.unique(n_bins[np.isfinite(n_bins)], return_counts=True)
+        number.bar(values, count / count.sum(), 0.8, color=frame.OTHER)
+        number.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        frame.note(number, f"{count.sum()} replicates")
+    return panels
 
 
 # --- plots of the heterogeneity within bins and of the bin error ----------------------------------
@@ -166,21 +121,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     ----------
     check : Dataset
         What `check_unbiased` returned.
-    feature : str or int
-        Name or number of the feature.
-    ax : Axes, optional
-        By default that of a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    TypeError
-        ``check`` is not a Dataset, or ``ax`` is not an Axes.
+    %(one feature in one panel)s
     ValueError
         ``check`` is not a result of `check_unbiased`.
 
@@ -208,16 +149,13 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
             "check must be what check_unbiased(local, effect) returned; this one has no verdict."
         )
     row = one_feature(check, feature)
-    with one_panel(ax, (7.0, 3.6)) as panel:
-        name = row.name
-        panel.set_xlabel(feature_label(check, name), parse_math=False)
-        date_axis(panel, units_of(check, name))
-        panel.set_ylabel("variance of local effects")
-        if not row.sizes["bin"]:
-            say_empty([panel])
-            return panel
-        _draw_bias(panel, row)
-        draw_legend([panel])
+    with frame.one_panel(ax, (7.0, 3.6)) as panel:
+        frame.name_feature(panel, check, row.name)
+        frame.name_axes(panel, y="variance of local effects")
+        if row.sizes["bin"]:
+            _draw_bias(panel, row)
+        else:
+            frame.say_empty([panel])
     return panel
 
 
@@ -225,56 +163,23 @@ def _draw_bias(panel: Axes, row: FeatureResult) -> None:
     left, right = row["bin_left"].values, row["bin_right"].values
     width, middle = right - left, (left + right) / 2
     within, total = row["heterogeneity_within"].values ** 2, row["sigma2_star"].values
-    se = row["bin_error_se"].values
-    panel.bar(
-        left,
-        within,
-        width,
-        align="edge",
-        color=HETEROGENEITY_FILL,
-        edgecolor="white",
-        linewidth=0.5,
-        label=WITHIN,
-    )
-    panel.bar(
-        left,
-        np.maximum(total - within, 0.0),
-        width,
-        bottom=within,
-        align="edge",
-        facecolor="none",
-        edgecolor=OTHER,
-        hatch="////",
-        linewidth=0,
-        label=BIN_ERROR,
-    )
-    lines = panel.hlines(total, left, right, color=AVERAGE, linewidth=1.4, label=TOTAL)
-    lines.set_gid(OURS)
-    panel.errorbar(
-        middle,
-        total,
-        se,
-        fmt="none",
-        ecolor=UNCERTAINTY,
-        elinewidth=1.2,
-        capsize=2,
-        label=BIN_ERROR_SE,
-    )
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    se, over = row["bin_error_se"].values, np.maximum(total - within, 0.0)
+    fill: dict[str, Any] = {"color": frame.HETEROGENEITY_FILL, "edgecolor": "white"}
+    panel.bar(left, within, width, align="edge", linewidth=0.5, label=legend.WITHIN, **fill)
+    hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": frame.OTHER, "hatch": "////"}
+    hatched |= {"linewidth": 0, "label": legend.BIN_ERROR}
+    panel.bar(left, over, width, bottom=within, align="edge", **hatched)
+    line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "gid": legend.OURS}
+    panel.hlines(total, left, right, label=legend.TOTAL, **line)
+    frame.draw_whiskers(panel, middle, total, se, 1.2, capsize=2, label=legend.BIN_ERROR_SE)
+    frame.draw_zero(panel)
     top = np.fmax(np.fmax(total + np.nan_to_num(se), within), 0.0)
     verdict = row["verdict"].values
-    for phrase, mark in MARKS.items():
+    for phrase, sign in legend.MARKS.items():
         for k in np.flatnonzero(verdict == phrase):
-            panel.annotate(
-                mark,
-                (middle[k], np.nan_to_num(top[k])),
-                (0, 2),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                fontsize="small",
-            )
-    panel.set_xlim(left[0] - 0.02 * (right[-1] - left[0]), right[-1] + 0.02 * (right[-1] - left[0]))
+            frame.mark(panel, sign, (middle[k], np.nan_to_num(top[k])), 0, 2)
+    margin = 0.02 * (right[-1] - left[0])
+    panel.set_xlim(left[0] - margin, right[-1] + margin)
     panel.margins(y=0.12)
 
 
@@ -289,22 +194,9 @@ def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) 
     ----------
     effect : Dataset
         What `rhale` returned, with a rule that compares numbers of bins: `BestEqualWidthBins`.
-    feature : str or int
-        Name or number of the feature.
-    ax : Axes, optional
-        By default that of a new figure.
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    TypeError, ValueError
-        ``effect`` is another kind of object, or its rule compares no numbers of bins; ``ax`` is not
-        an Axes.
+    %(one feature in one panel)s
+    ValueError
+        The rule of ``effect`` compares no numbers of bins.
 
     Notes
     -----
@@ -333,55 +225,40 @@ def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) 
             f"effect must be of a rule that compares numbers of bins, such as "
             f"rhale(local, bins=BestEqualWidthBins()); its rule is {effect.attrs['bin_rule']}."
         )
-    with one_panel(ax, (5.0, 3.4)) as panel:
+    with frame.one_panel(ax, (5.0, 3.4)) as panel:
         label_loss(panel, effect)
         if np.isfinite(row["bin_loss"].values).any():
             draw_loss(panel, row)
-            draw_legend([panel])
         else:
-            say_empty([panel])
+            frame.say_empty([panel])
     return panel
 
 
 def label_loss(panel: Axes, effect: xr.Dataset) -> None:
     """Name the axes of a panel of losses."""
-    panel.set_xlabel("number of bins")
-    units = str(effect.attrs.get("output_units", ""))
-    panel.set_ylabel(upright("loss", units), parse_math=False)
+    loss = frame.upright("loss", str(effect.attrs.get("output_units", "")))
+    frame.name_axes(panel, "number of bins", loss)
 
 
 def draw_loss(panel: Axes, row: FeatureResult) -> None:
     """Draw the loss of every allowed number of bins, and mark the chosen one."""
     tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
     allowed = np.isfinite(loss)
-    panel.plot(
-        tried[allowed],
-        loss[allowed],
-        color=HETEROGENEITY,
-        marker="o",
-        markersize=3,
-        linewidth=0.8,
-        label=f"{LOSS} of so many bins",
-        gid=OURS,
-    )
+    line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 0.8, "gid": legend.OURS}
+    line |= {"marker": "o", "markersize": 3, "label": f"{legend.LOSS} of so many bins"}
+    panel.plot(tried[allowed], loss[allowed], **line)
     # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
     panel.set_xscale("log")
     panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
     chosen = int(row["n_bins"])
-    panel.plot(
-        [chosen],
-        loss[tried == chosen],
-        color=AVERAGE,
-        marker="D",
-        markersize=6,
-        linestyle="none",
-        zorder=3,
-        label=f"{CHOSEN} {chosen}",
-    )
+    label = f"{legend.CHOSEN} {chosen}"
+    how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 6, "zorder": 3, "label": label}
+    panel.plot([chosen], loss[tried == chosen], "D", **how)
     if not allowed.all():
-        note(panel, f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows")
+        left_out = f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows"
+        frame.note(panel, left_out)
 
 
 # --- plots of the bins of one feature over its local effects --------------------------------------
@@ -408,8 +285,7 @@ def plot_bins(
     local : Dataset
         The local effects that ``effect`` was made from. With honest bins the rows used for
         estimation are drawn, not those on which the edges were chosen.
-    feature : str or int
-        Name or number of the feature.
+    %(feature)s
     ax : Axes or pair of Axes, optional
         One Axes, or two (bins and loss) if ``effect`` has a ``bin_loss``. By default those of a new
         figure.
@@ -419,12 +295,7 @@ def plot_bins(
     ndarray of shape (1,) or (2,)
         The Axes.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature, or a feature that ``local`` does not have.
-    TypeError
-        ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.
+    %(raises; local)s
     ValueError
         Wrong number of Axes, or rows of ``local`` that lie in no bin.
 
@@ -462,23 +333,15 @@ def plot_bins(
     n_panels = 2 if "bin_loss" in effect else 1
     which = "for bins and for loss" if n_panels == 2 else "one"
     axes = [ax] if isinstance(ax, Axes) else ax
-    with several_panels(
-        "ax", axes, n_panels, which, lambda: column([3.6, 2.4][:n_panels])
-    ) as panels:
-        label_bins(panels[0], effect, row)
+    made = partial(frame.column, [3.6, 2.4][:n_panels])
+    with frame.several_panels(axes, n_panels, which, made) as panels:
+        frame.name_bins(panels[0], effect, row)
         if n_panels == 2:
             label_loss(panels[1], effect)
         if rows is None:
-            say_empty(panels)
-            return as_array(panels)
+            frame.say_empty(panels)
+            return panels
         draw_rows(panels[0], rows, row)
         if n_panels == 2:
             draw_loss(panels[1], row)
-        draw_legend(panels)
-    return as_array(panels)
-
-
-def column(heights: list[float], *, sharex: bool = False) -> list[Axes]:
-    """A figure with panels of these heights in inches, one below the other."""
-    size = (7.0, sum(heights))
-    return list(new_panels(len(heights), 1, size, height_ratios=heights, sharex=sharex)[:, 0])
+    return panels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,42 +15,9 @@ from matplotlib.patches import StepPatch
 
 from rhale_stats.answers.numbers import axis_texts
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.canvas import (
-    AVERAGE,
-    HETEROGENEITY,
-    HETEROGENEITY_FILL,
-    REFERENCE,
-    UNCERTAINTY,
-    UNCERTAINTY_LIGHT,
-    cut_within,
-    draw_area,
-    draw_ends,
-    draw_missing,
-    draw_spread,
-)
-from rhale_stats.drawing.legend import (
-    AT_LEVEL,
-    BAND,
-    BIN,
-    BIN_BAND,
-    BIN_INTERVAL,
-    BIN_ROWS,
-    BIN_SPREAD,
-    CURVE,
-    CURVE_BAND,
-    CURVE_INTERVAL,
-    ERRORS_SHOWN,
-    GIVEN,
-    LEGEND_WIDTH,
-    MISSING,
-    OURS,
-    OWN_SPREAD,
-    ROWS_INTERVAL,
-    error_text,
-    say_constant,
-)
+from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTAINTY
 from rhale_stats.inference.parts import with_rows_alone
-from rhale_stats.printing import text as meaning
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.levels import level_names
 
@@ -70,60 +37,173 @@ PALE, FEW_ROWS, FEW_OF_USUAL = 0.55, 10, 0.25
 NAME_LENGTH, TURNED = 14, 30
 # Longest name where they are turned; points that a name needs beside others, upright and aslant.
 LONGEST_NAME, UPRIGHT, ASLANT = 22, 9.0, 22.0
-
-
 # The zero of a curve that goes without saying.
 USUAL_ZERO = "curve centred at its mean over the population"
+# Number of straight pieces by which a curve in a linear bin is drawn.
+PARABOLA_PIECES = 32
+# Ends of intervals, as a result holds them.
+Interval: TypeAlias = xr.Variable | xr.DataArray
+
+
+# --- the curve of one feature with its intervals and bands ----------------------------------------
 
 
 class Ends(NamedTuple):
-    """An interval at every level, (lower or upper, level), and its entry in the legend.
-
-    ``rows`` is the interval of the rows alone, where the other holds the model too.
-    """
+    """An interval or a band along a curve, (lower or upper, x), and its entry in the legend."""
 
     ends: FloatArray
     label: str
-    rows: Ends | None = None
 
 
-def draw_levels(
-    panel: Axes,
-    row: FeatureResult,
-    interval: Ends | None,
-    band: Ends | None,
-    *,
-    label: str,
-    line: str,
-    uncertainty: str,
-    mark: str,
+class DrawnCurve(NamedTuple):
+    """A curve along its axis, with the half-width of its heterogeneity, interval and band.
+
+    ``rows`` is the interval of the rows alone, where ``interval`` holds the model too.
+    """
+
+    x: FloatArray
+    value: FloatArray
+    spread: FloatArray
+    interval: Ends | None
+    band: Ends | None
+    rows: Ends | None
+
+
+def curve_drawn(row: FeatureResult) -> DrawnCurve:
+    """The curve at the edges of its bins and cells, and in linear bins between them."""
+    edge, curve = row["edge_value"].values, row.curve
+    ends, bent = curve.edges, np.flatnonzero(curve.slope)
+    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
+    # The spread bends at the edges of its own bins.
+    spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
+    x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
+    value = curve.evaluate(x)
+    parts = with_rows_alone(row.dataset)
+
+    def between(name: str) -> FloatArray:
+        if not row.has_cells or f"cell_{name}" not in parts:
+            shifts = ends_of(parts[name]) - row["curve"].values
+            return np.stack([value + np.interp(x, edge, shift) for shift in shifts])
+        cells, finite = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
+        return np.stack(
+            [
+                np.interp(x, cells[finite], end[finite], left=np.nan, right=np.nan)
+                for end in ends_of(parts[f"cell_{name}"])
+            ]
+        )
+
+    # With constant residual spread in a bin the band widens linearly, sloped or not. For a
+    # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
+    spread = row.accumulated_spread(x)
+    drawn = {
+        name: Ends(between(name), label(row[of]))
+        for name, of, label in (
+            ("curve_ci", "curve_ci", interval_label),
+            ("curve_band", "curve_band", band_label),
+            ("curve_ci_rows", "curve_ci", rows_label),
+        )
+        if name in parts
+    }
+    names = ("curve_ci", "curve_band", "curve_ci_rows")
+    return DrawnCurve(x, value, spread, *map(drawn.get, names))
+
+
+def draw_curve(panel: Axes, row: FeatureResult, spread_as: str = "band") -> None:
+    """Draw the curve of one feature with its interval and band, and its spread if it is a band."""
+    drawn = curve_drawn(row)
+    if row.is_categorical:
+        _draw_levels(panel, row, drawn)
+        return
+    frame.draw_zero(panel)
+    x, curve = drawn.x, drawn.value
+    panel.plot(x, curve, color=frame.AVERAGE, linewidth=1.4, zorder=3, label=legend.CURVE)
+    if spread_as == "band":
+        about = (curve - drawn.spread, curve + drawn.spread)
+        frame.draw_between(panel, x, about, legend.BAND, color=HETEROGENEITY_FILL, zorder=1)
+    draw_uncertainty(panel, x, drawn.interval, drawn.band, drawn.rows)
+    missing = missing_mark(row)
+    if missing is not None:  # such rows have no place on the axis
+        last = float(row["edge_value"].values[-1])
+        _, value, end = map(float, missing)
+        frame.draw_missing(panel, last, value, end - value, legend.MISSING)
+
+
+def draw_uncertainty(
+    panel: Axes, x: FloatArray, interval: Ends | None, band: Ends | None, rows: Ends | None = None
 ) -> None:
-    """Draw the curve over levels as bars with whiskers; ``mark`` is the gid of these artists."""
+    """Draw the pointwise interval, dashed, and the simultaneous band, as thin lines.
+
+    Where both are, what lies between their ends is darker. An interval that holds the model is an
+    area, and that of the rows a dark one within it.
+    """
+    for ends, how in (
+        (interval, {"linewidth": 1.0, "linestyle": frame.DASHES}),
+        (band, {"linewidth": 0.7}),
+    ):
+        if ends is None:
+            continue
+        if ends is interval and rows is not None:
+            frame.draw_area(panel, x, *interval)
+            frame.draw_area(panel, x, *rows, dark=True)
+            continue
+        light: dict[str, Any] = {"color": frame.UNCERTAINTY_LIGHT, "alpha": 0.35, "zorder": 1.5}
+        frame.draw_between(panel, x, ends.ends, **light)
+        frame.draw_ends(panel, x, *ends, **how)
+
+
+def missing_mark(row: FeatureResult) -> FloatArray | None:
+    """Lower end, estimate and upper end for the rows without a value."""
+    if "missing_curve" not in row or np.isnan(row["missing_curve"]):
+        return None
+    half = 0.0
+    if "missing_effect_ci" in row:
+        half = float(np.nan_to_num(np.ptp(row["missing_effect_ci"].values) / 2))
+    return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
+
+
+def ends_of(interval: Interval) -> FloatArray:
+    """Lower and upper ends, (end, ...)."""
+    return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
+
+
+def interval_label(interval: Interval) -> str:
+    """What an interval is; of a curve whose zero is another than its mean, the zero too."""
+    target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
+    source = legend.source_suffix(str(interval.attrs.get("source", "rows")))
+    zero = "" if target.startswith(USUAL_ZERO) else f": {target}"
+    text = f"{legend.level_text(interval)} {legend.CURVE_INTERVAL}{source}{zero}"
+    return textwrap.fill(text, legend.LEGEND_WIDTH)
+
+
+def band_label(band: Interval) -> str:
+    """Label for a simultaneous band."""
+    return f"{legend.level_text(band)} {legend.CURVE_BAND}"
+
+
+def rows_label(interval: Interval) -> str:
+    """Label for the part of an interval that is due to the rows."""
+    return f"{legend.level_text(interval)} {legend.ROWS_INTERVAL}"
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
+    """Draw the curve over levels as bars with whiskers."""
     number, curve = row["edge_value"].values, row["curve"].values
-    panel.axhline(0, color=line, linewidth=0.8, zorder=2, gid=mark)
-    panel.bar(
-        number, curve, BAR_WIDTH, color=LEVEL_FILL, edgecolor=line, linewidth=0.8, label=label
-    )
+    frame.draw_zero(panel, color=frame.AVERAGE, linewidth=0.8, zorder=2)
+    outline: dict[str, Any] = {"edgecolor": frame.AVERAGE, "linewidth": 0.8}
+    panel.bar(number, curve, BAR_WIDTH, color=LEVEL_FILL, label=legend.AT_LEVEL, **outline)
     # The wider of two intervals is thinner, so that both are visible.
-    rows = None if interval is None else interval.rows
-    whole = uncertainty if rows is None else UNCERTAINTY_LIGHT
+    whole = UNCERTAINTY if drawn.rows is None else frame.UNCERTAINTY_LIGHT
     for ends, width, cap, colour in (
-        (band, 0.8, 5.0, uncertainty),
-        (interval, 2.0, 0.0, whole),
-        (rows, 2.0, 0.0, uncertainty),
+        (drawn.band, 0.8, 5.0, UNCERTAINTY),
+        (drawn.interval, 2.0, 0.0, whole),
+        (drawn.rows, 2.0, 0.0, UNCERTAINTY),
     ):
         if ends is not None:
-            panel.errorbar(
-                number,
-                curve,
-                np.abs(ends.ends - curve),
-                fmt="none",
-                ecolor=colour,
-                elinewidth=width,
-                capsize=cap,
-                label=ends.label,
-                zorder=3,
-            )
+            how = {"ecolor": colour, "capsize": cap, "label": ends.label, "zorder": 3}
+            frame.draw_whiskers(panel, number, curve, np.abs(ends.ends - curve), width, **how)
     name_levels(panel, row)
 
 
@@ -132,15 +212,7 @@ def draw_shares(panel: Axes, row: FeatureResult) -> None:
     number, share = row["edge_value"].values, row["level_share"].values
     panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
     for place, height, n in zip(number, share, row["n_level"].values, strict=True):
-        panel.annotate(
-            f"{n:,}",
-            (place, 100 * height),
-            (0, 1.5),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize="x-small",
-        )
+        frame.mark(panel, f"{n:,}", (place, 100 * height), 0, 1.5, fontsize="x-small")
     panel.set_ylim(0, 118 * share.max())
     weighted = not np.allclose(share, row["n_level"].values / row["n_level"].values.sum())
     panel.set_ylabel("weight [%]" if weighted else "rows [%]")
@@ -152,7 +224,7 @@ def name_levels(panel: Axes, row: FeatureResult) -> None:
     names = level_names(row)
     panel.set_xlim(-0.6, len(names) - 0.4)
     total = sum(min(len(name), NAME_LENGTH) + 2 for name in names)
-    width = panel.get_window_extent().width * 72 / panel.figure.dpi
+    width = frame.width_of(panel)
     if total * 5 <= width:
         texts = [textwrap.fill(name, NAME_LENGTH) for name in names]
         panel.set_xticks(range(len(names)), texts, parse_math=False)
@@ -160,7 +232,7 @@ def name_levels(panel: Axes, row: FeatureResult) -> None:
     # Of names that do not fit side by side, not even upright, some are left out.
     room = width / len(names)
     shown = range(0, len(names), int(np.ceil(UPRIGHT / room)))
-    texts = [cut_within(names[number], LONGEST_NAME) for number in shown]
+    texts = [frame.cut_within(names[number], LONGEST_NAME) for number in shown]
     panel.set_xticks(shown, texts, parse_math=False)
     steep = room < ASLANT
     panel.tick_params(axis="x", labelrotation=90 if steep else TURNED)
@@ -170,49 +242,7 @@ def name_levels(panel: Axes, row: FeatureResult) -> None:
         text.set_rotation_mode("anchor")
 
 
-# --- common axis limits of panels -----------------------------------------------------------------
-
-
-# Minimum range of the axis of shares of replicates, so that rare edges look rare.
-EDGE_SHARE = 0.2
-
-
-def keep_noise_small(upper: Axes, lower: Axes, row: FeatureResult) -> None:
-    """Enlarge the y scale so that rounding in the local effects does not look like an effect."""
-    slope = ERRORS_SHOWN * error_text(row)
-    enlarge(upper, slope * np.ptp(row["edge_value"].values))
-    enlarge(lower, slope)
-
-
-def enlarge(panel: Axes, least: float) -> None:
-    """Enlarge the y scale to at least this length."""
-    bottom, top = panel.get_ylim()
-    if top - bottom < least:
-        middle = (bottom + top) / 2
-        panel.set_ylim(middle - least / 2, middle + least / 2)
-
-
-def draw_curves(
-    panels: Sequence[Axes],
-    rows: Sequence[FeatureResult],
-    label: str = "",
-    spread: str = "none",
-    percentiles: tuple[float, float] = INNER,
-) -> None:
-    """A curve in every panel, all on one scale; ``label`` is that of the y axes of a figure."""
-    limits = common_limits(rows, spread, percentiles)
-    for panel, row in zip(panels, rows, strict=True):
-        if row.sizes["bin"]:
-            draw_curve(panel, row, spread)
-            keep_to_rows([panel], row, percentiles)
-            draw_histogram(panel, row)
-        else:
-            say_constant(panel)
-        if limits is not None:
-            panel.set_ylim(*limits)
-    if label:
-        size = panels[0].yaxis.label.get_fontsize()
-        panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
+# --- axis limits ----------------------------------------------------------------------------------
 
 
 def axis_ends(row: FeatureResult, percentiles: tuple[float, float]) -> FloatArray:
@@ -228,7 +258,7 @@ def axis_ends(row: FeatureResult, percentiles: tuple[float, float]) -> FloatArra
 
 
 def keep_to_rows(
-    panels: Sequence[Axes], row: FeatureResult, percentiles: tuple[float, float]
+    panels: Iterable[Axes], row: FeatureResult, percentiles: tuple[float, float]
 ) -> None:
     """Let panels reach between percentiles of the rows, paler where few rows are.
 
@@ -236,20 +266,74 @@ def keep_to_rows(
     """
     if row.is_categorical:
         return
+    first, *_ = panels = list(panels)
     whole, ends = row["edge_value"].values[[0, -1]], axis_ends(row, percentiles)
     margin, stretches = 0.02 * np.ptp(ends) * np.array([-1, 1]), _few_rows(row, ends)
+    pale: dict[str, Any] = {"color": "white", "alpha": PALE, "linewidth": 0}
     for panel in panels:
         panel.set_xlim(*np.where(ends == whole, ends + margin, ends))
         for stretch in stretches:
-            panel.axvspan(*stretch, zorder=6, gid=OURS, color="white", alpha=PALE, linewidth=0)
+            panel.axvspan(*stretch, zorder=6, gid=legend.OURS, **pale)
     units = str(row["feature_units"].values) if "feature_units" in row else ""
     texts = axis_texts(whole, units)
-    how: dict[str, Any] = {"va": "top", "fontsize": "x-small", "zorder": 7, "gid": OURS}
-    how["transform"] = panels[0].transAxes
+    how: dict[str, Any] = {"va": "top", "fontsize": "x-small", "zorder": 7, "gid": legend.OURS}
+    how["transform"] = first.transAxes
     if ends[0] != whole[0]:
-        panels[0].text(0, 1, f"← from {texts[0]}", ha="left", **how)
+        first.text(0, 1, f"← from {texts[0]}", ha="left", **how)
     if ends[1] != whole[1]:
-        panels[0].text(1, 1, f"to {texts[1]} →", ha="right", **how)
+        first.text(1, 1, f"to {texts[1]} →", ha="right", **how)
+
+
+def common_limits(
+    rows: Sequence[FeatureResult],
+    spread_as: str,
+    percentiles: tuple[float, float] = (0.0, 100.0),
+) -> tuple[float, float] | None:
+    """Limits that contain every curve with its bands and intervals; None without any curve."""
+    ends = [0.0]
+    for row in rows:
+        if not row.sizes["bin"]:
+            continue
+        x, curve, spread, *about = curve_drawn(row)
+        missing = missing_mark(row)
+        ends.extend(() if missing is None else missing[np.isfinite(missing)])
+        wide = spread_as == "band" and not row.is_categorical
+        lines = [curve, *([curve - spread, curve + spread] if wide else [])]
+        lines += [end for part in about if part is not None for end in part.ends]
+        sight = axis_ends(row, percentiles)
+        in_sight = (x >= sight[0]) & (x <= sight[1])
+        for line in lines:
+            at_ends = np.interp(sight, x, line)
+            ends.extend(each for each in (*line[in_sight], *at_ends) if np.isfinite(each))
+    return _with_room(ends)
+
+
+def bin_limits(
+    row: FeatureResult, percentiles: tuple[float, float], *, bars: bool
+) -> tuple[float, float] | None:
+    """Limits that contain 0 and the effects of the bins in sight with what is drawn about them."""
+    low, high = axis_ends(row, percentiles)
+    in_sight = (row["bin_right"].values > low) & (row["bin_left"].values < high)
+    effect, ends = row["effect"].values, [0.0]
+    ends.extend(bin_lines(row)[in_sight[np.isfinite(effect)], :, 1].ravel())
+    sides = [side * row["heterogeneity"].values for side in (-1, 1)] if bars else []
+    about = [effect + side for side in sides]
+    about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
+    for part in about:
+        in_bins = part[..., in_sight]
+        ends.extend(in_bins[np.isfinite(in_bins)])
+    return _with_room(ends)
+
+
+def _with_room(ends: Sequence[float]) -> tuple[float, float] | None:
+    """Limits with some room about the least and the largest of numbers; None if they are equal."""
+    low, high = min(ends), max(ends)
+    if low == high:
+        return None
+    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+
+
+# --- where the rows are ---------------------------------------------------------------------------
 
 
 def _few_rows(row: FeatureResult, ends: FloatArray) -> list[FloatArray]:
@@ -283,7 +367,7 @@ def draw_histogram(panel: Axes, row: FeatureResult) -> None:
     share = np.diff(np.interp(at_edges, edges, below))
     height, place = HEIGHT * share / share.max(), panel.get_xaxis_transform()
     how: dict[str, Any] = {"fill": True, "color": ROWS_FILL, "linewidth": 0, "zorder": 0.3}
-    panel.add_patch(StepPatch(height, at_edges, transform=place, gid=OURS, **how))
+    panel.add_patch(StepPatch(height, at_edges, transform=place, gid=legend.OURS, **how))
 
 
 def _rows_below(row: FeatureResult) -> tuple[FloatArray, FloatArray] | None:
@@ -315,115 +399,7 @@ def quantiles_of(row: FeatureResult, shares: FloatArray) -> FloatArray | None:
     return None if total is None else np.interp(shares * total[1][-1], total[1], total[0])
 
 
-def common_limits(
-    rows: Sequence[FeatureResult],
-    spread_as: str,
-    percentiles: tuple[float, float] = (0.0, 100.0),
-) -> tuple[float, float] | None:
-    """Limits that contain every curve with its bands and intervals; None without any curve."""
-    ends = [0.0]
-    for row in rows:
-        if not row.sizes["bin"]:
-            continue
-        x, curve, spread, *about = curve_drawn(row)
-        missing = missing_mark(row)
-        wide = spread_as == "band" and not row.is_categorical
-        drawn = [
-            curve,
-            *([curve - spread, curve + spread] if wide else []),
-            *[part for part in about if part is not None],
-        ]
-        sight = axis_ends(row, percentiles)
-        in_sight = (x >= sight[0]) & (x <= sight[1])
-        ends.extend(() if missing is None else missing[np.isfinite(missing)])
-        for part in np.concatenate([np.atleast_2d(each) for each in drawn]):
-            at_ends = np.interp(sight, x, part)
-            ends.extend(each for each in (*part[in_sight], *at_ends) if np.isfinite(each))
-    return _with_room(ends)
-
-
-def bin_limits(
-    row: FeatureResult, percentiles: tuple[float, float], *, bars: bool
-) -> tuple[float, float] | None:
-    """Limits that contain 0 and the effects of the bins in sight with what is drawn about them."""
-    low, high = axis_ends(row, percentiles)
-    in_sight = (row["bin_right"].values > low) & (row["bin_left"].values < high)
-    effect, ends = row["effect"].values, [0.0]
-    ends.extend(bin_lines(row)[in_sight[np.isfinite(effect)], :, 1].ravel())
-    sides = [side * row["heterogeneity"].values for side in (-1, 1)] if bars else []
-    about = [effect + side for side in sides]
-    about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
-    for part in about:
-        in_bins = part[..., in_sight]
-        ends.extend(in_bins[np.isfinite(in_bins)])
-    return _with_room(ends)
-
-
-def _with_room(ends: Sequence[float]) -> tuple[float, float] | None:
-    """Limits with some room about the least and the largest of numbers; None if they are equal."""
-    low, high = min(ends), max(ends)
-    if low == high:
-        return None
-    return low - 0.05 * (high - low), high + 0.05 * (high - low)
-
-
-# --- drawing of the curve of one feature with its intervals and bands -----------------------------
-
-
-# Number of straight pieces by which a curve in a linear bin is drawn.
-PARABOLA_PIECES = 32
-
-
-def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
-    """Draw the effect of every bin, with plus and minus its heterogeneity."""
-    has_spread = draw_own_spread(panel, row, opacity=0.22, linewidths=line)
-    ends = bin_lines(row, narrow=0.0)
-    _draw_lines(panel, ends, linewidth=1.8)
-    if has_spread:
-        return
-    heterogeneity = row["heterogeneity"].values[row["effect"].notnull().values]
-    finite = np.isfinite(heterogeneity)
-    spread = np.zeros((finite.sum(), 2, 2))  # (bin, end, coordinate), as the ends
-    spread[:, :, 1] = heterogeneity[finite, None]
-    below, above = ends[finite] - spread, ends[finite] + spread
-    band = PolyCollection(
-        list(np.concatenate([below, above[:, ::-1]], axis=1)),
-        facecolors=to_rgba(HETEROGENEITY, 0.22),
-        edgecolors=HETEROGENEITY,
-        linewidths=line,
-        zorder=3,
-    )
-    if finite.any():
-        band.set_label(BIN_SPREAD)
-        panel.add_collection(band)
-    panel.autoscale_view(scalex=False)
-
-
-def draw_own_spread(panel: Axes, row: FeatureResult, *, opacity: float, linewidths: float) -> bool:
-    """Draw plus and minus the spread, between its own edges and those of the bins, if it has any.
-
-    Say whether it has.
-    """
-    pieces = row.spread_pieces()
-    if pieces is None:
-        return False
-    finite = np.isfinite(pieces.effect).all(axis=1) & np.isfinite(pieces.spread)
-    x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
-    spread = pieces.spread[:, None]
-    below, above = [
-        np.stack([x, pieces.effect + side * spread], axis=-1)[finite] for side in (-1, 1)
-    ]
-    area = PolyCollection(
-        list(np.concatenate([below, above[:, ::-1]], axis=1)),
-        facecolors=to_rgba(HETEROGENEITY, opacity),
-        edgecolors=HETEROGENEITY,
-        linewidths=linewidths,
-        zorder=3,
-    )
-    area.set_label(OWN_SPREAD)
-    panel.add_collection(area)
-    panel.autoscale_view(scalex=False)
-    return True
+# --- effects of bins ------------------------------------------------------------------------------
 
 
 def bin_lines(row: FeatureResult, narrow: float = NARROW_BIN) -> FloatArray:
@@ -445,158 +421,32 @@ def bin_lines(row: FeatureResult, narrow: float = NARROW_BIN) -> FloatArray:
 
 def _draw_lines(panel: Axes, ends: FloatArray, linewidth: float) -> None:
     """Draw a line for every effect that is known."""
-    lines = LineCollection(
-        list(ends), colors=AVERAGE, linewidths=linewidth, capstyle="butt", zorder=4
-    )
-    lines.set_label(BIN)
-    panel.add_collection(lines)
+    how: dict[str, Any] = {"colors": frame.AVERAGE, "capstyle": "butt", "zorder": 4}
+    frame.add(panel, LineCollection(list(ends), linewidths=linewidth, **how), legend.BIN)
 
 
-class _DrawnCurve(NamedTuple):
-    """A curve along its axis, with the half-width of its heterogeneity, interval and band.
+def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
+    """Draw the effect of every bin, with plus and minus its heterogeneity.
 
-    Pointwise interval and simultaneous band are (end, x); ``rows`` is the interval of the rows
-    alone, where ``interval`` holds the model too.
+    The heterogeneity may have bins of its own: then it is drawn between their edges, too.
     """
-
-    x: FloatArray
-    value: FloatArray
-    spread: FloatArray
-    interval: FloatArray | None
-    band: FloatArray | None
-    rows: FloatArray | None
-
-
-def curve_drawn(row: FeatureResult) -> _DrawnCurve:
-    """The curve at the edges of its bins and cells, and in linear bins between them."""
-    edge, curve = row["edge_value"].values, row.curve
-    ends, bent = curve.edges, np.flatnonzero(curve.slope)
-    within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
-    # The spread bends at the edges of its own bins.
-    spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
-    x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
-    value = curve.evaluate(x)
-
-    parts = with_rows_alone(row.dataset)
-
-    def along(at_edges: FloatArray) -> FloatArray:
-        return np.asarray(np.interp(x, edge, at_edges))
-
-    def between(name: str) -> FloatArray:
-        if not row.has_cells or f"cell_{name}" not in parts:
-            return np.stack(
-                [value + along(end - row["curve"].values) for end in ends_of(parts[name])]
-            )
-        cells, finite = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
-        return np.stack(
-            [
-                np.interp(x, cells[finite], end[finite], left=np.nan, right=np.nan)
-                for end in ends_of(parts[f"cell_{name}"])
-            ]
-        )
-
-    # With constant residual spread in a bin the band widens linearly, sloped or not. For a
-    # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
-    spread = row.accumulated_spread(x)
-    names = ("curve_ci", "curve_band", "curve_ci_rows")
-    interval, band, rows = [between(name) if name in parts else None for name in names]
-    return _DrawnCurve(x, value, spread, interval, band, rows)
-
-
-# Ends of intervals, as a result holds them.
-Interval: TypeAlias = xr.Variable | xr.DataArray
-
-
-def ends_of(interval: Interval) -> FloatArray:
-    """Lower and upper ends, (end, ...)."""
-    return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
-
-
-def draw_curve(panel: Axes, row: FeatureResult, spread_as: str = "band") -> None:
-    """Draw the curve of one feature with its interval and band, and its spread if it is a band."""
-    x, curve, spread, interval, band, rows = curve_drawn(row)
-    if row.is_categorical:
-        whiskers = band_of = None
-        if interval is not None:
-            of_rows = None if rows is None else Ends(rows, rows_label(row["curve_ci"]))
-            whiskers = Ends(interval, _interval_label(row["curve_ci"]), of_rows)
-        if band is not None:
-            band_of = Ends(band, f"{_percent(row['curve_band'])} {CURVE_BAND}")
-        colours = {"line": AVERAGE, "uncertainty": UNCERTAINTY}
-        draw_levels(panel, row, whiskers, band_of, label=AT_LEVEL, mark=OURS, **colours)
-        return
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    panel.plot(x, curve, color=AVERAGE, linewidth=1.4, zorder=3, label=CURVE)
-    if spread_as == "band":
-        draw_spread(panel, x, curve, spread, label=BAND)
-    if interval is not None and rows is not None:
-        draw_area(panel, x, interval, _interval_label(row["curve_ci"]))
-        draw_area(panel, x, rows, rows_label(row["curve_ci"]), dark=True)
-    elif interval is not None:
-        draw_interval(panel, x, interval, row["curve_ci"])
-    if band is not None:
-        draw_band(panel, x, band, row["curve_band"])
-    _draw_missing(panel, row)
-
-
-def missing_mark(row: FeatureResult) -> FloatArray | None:
-    """Lower end, estimate and upper end for the rows without a value."""
-    if "missing_curve" not in row or np.isnan(row["missing_curve"]):
-        return None
-    half = 0.0
-    if "missing_effect_ci" in row:
-        half = float(np.nan_to_num(np.ptp(row["missing_effect_ci"].values) / 2))
-    return np.asarray(float(row["missing_curve"]) + half * np.array([-1.0, 0.0, 1.0]))
-
-
-def _draw_missing(panel: Axes, row: FeatureResult) -> None:
-    """Draw the rows without a value beside the axis, on which they have no place."""
-    ends = missing_mark(row)
-    if ends is None:
-        return
-    last = float(row["edge_value"].values[-1])
-    draw_missing(panel, last, float(ends[1]), float(ends[2] - ends[1]), MISSING)
-
-
-def _interval_label(interval: Interval) -> str:
-    """What an interval is; of a curve whose zero is another than its mean, the zero too."""
-    target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
-    source = source_suffix(str(interval.attrs.get("source", "rows")))
-    zero = "" if target.startswith(USUAL_ZERO) else f": {target}"
-    text = f"{_percent(interval)} {CURVE_INTERVAL}{source}{zero}"
-    return textwrap.fill(text, LEGEND_WIDTH)
-
-
-def source_suffix(source: str) -> str:
-    """Suffix of a label for an interval: what it includes."""
-    return f", {source}" if meaning.holds_model(source) else GIVEN
-
-
-def rows_label(interval: Interval, text: str = ROWS_INTERVAL) -> str:
-    """Label for the part of an interval that is due to the rows."""
-    return f"{_percent(interval)} {text}"
-
-
-def draw_interval(panel: Axes, x: FloatArray, ends: FloatArray, interval: Interval) -> None:
-    """Draw the pointwise interval, dashed; it depends on the centring of the curve."""
-    _shade(panel, x, ends)
-    draw_ends(panel, x, ends, _interval_label(interval), linewidth=1.0, linestyle=(0, (4, 2)))
-
-
-def draw_band(panel: Axes, x: FloatArray, ends: FloatArray, band: Interval) -> None:
-    """Draw the simultaneous band as thin lines."""
-    _shade(panel, x, ends)
-    draw_ends(panel, x, ends, f"{_percent(band)} {CURVE_BAND}", linewidth=0.7)
-
-
-def _shade(panel: Axes, x: FloatArray, ends: FloatArray) -> None:
-    """Shade what lies between two ends; where both a band and an interval are, it is darker."""
-    panel.fill_between(x, *ends, color=UNCERTAINTY_LIGHT, alpha=0.35, linewidth=0, zorder=1.5)
-
-
-def _percent(interval: Interval) -> str:
-    """Level of an interval in per cent, as text."""
-    return f"{100 * float(interval.attrs['ci_prob']):g} %" if "ci_prob" in interval.attrs else "? %"
+    ends, label = bin_lines(row, narrow=0.0), legend.BIN_SPREAD
+    spread = row["heterogeneity"].values[row["effect"].notnull().values]
+    _draw_lines(panel, ends, linewidth=1.8)
+    pieces = row.spread_pieces()
+    if pieces is not None:
+        x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
+        ends, label = np.stack([x, pieces.effect], axis=-1), legend.OWN_SPREAD
+        spread = pieces.spread
+    finite = np.isfinite(ends).all(axis=(1, 2)) & np.isfinite(spread)
+    if finite.any():
+        reach = spread[finite, None, None] * np.array([0, 1])
+        below, above = ends[finite] - reach, ends[finite] + reach
+        how: dict[str, Any] = {"facecolors": to_rgba(HETEROGENEITY, 0.22), "zorder": 3}
+        how |= {"edgecolors": HETEROGENEITY, "linewidths": line}
+        outlines = list(np.concatenate([below, above[:, ::-1]], axis=1))
+        frame.add(panel, PolyCollection(outlines, **how), label)
+    panel.autoscale_view(scalex=False)
 
 
 def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
@@ -605,35 +455,29 @@ def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
     In a narrow bin the line is level: how the slope changes there cannot be read. With ``bars``
     from zero on, and with plus and minus the heterogeneity, as in the paper.
     """
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
+    frame.draw_zero(panel)
     if bars:
         width, middle = row["bin_right"].values - row["bin_left"].values, row.middle
         mean, spread = row["effect"].values, row["heterogeneity"].values
         panel.bar(middle, mean, width, color=LEVEL_FILL, zorder=1)
-        how: dict[str, Any] = {"fmt": "none", "ecolor": HETEROGENEITY, "elinewidth": 1.0}
-        panel.errorbar(middle, mean, spread, capsize=2.0, zorder=3, label=BIN_SPREAD, **how)
+        how: dict[str, Any] = {"ecolor": HETEROGENEITY, "capsize": 2.0, "zorder": 3}
+        frame.draw_whiskers(panel, middle, mean, spread, 1.0, label=legend.BIN_SPREAD, **how)
     ends = bin_lines(row)
     _draw_lines(panel, ends, linewidth=1.6)
     bins = with_rows_alone(row.dataset.isel(bin=row["effect"].notnull().values))
     for name, colour, text in (
-        ("effect_ci", UNCERTAINTY_LIGHT, BIN_INTERVAL),
-        ("effect_ci_rows", UNCERTAINTY, BIN_ROWS),
+        ("effect_ci", frame.UNCERTAINTY_LIGHT, legend.BIN_INTERVAL),
+        ("effect_ci_rows", UNCERTAINTY, legend.BIN_ROWS),
     ):
         if name in bins:
-            areas = PolyCollection(
-                _interval_areas(bins, name, ends),
-                facecolors=to_rgba(colour, 0.6),
-                linewidths=0,
-                zorder=2,
-            )
-            areas.set_label(f"{_percent(bins['effect_ci'])} {text}")
-            panel.add_collection(areas)
+            outlines, fill = _interval_areas(bins, name, ends), to_rgba(colour, 0.6)
+            areas = PolyCollection(outlines, facecolors=fill, linewidths=0, zorder=2)
+            frame.add(panel, areas, f"{legend.level_text(bins['effect_ci'])} {text}")
     if "effect_band" in bins:
         shift = ends_of(bins["effect_band"]) - bins["effect"].values
         bounds = np.concatenate([ends + np.array([0, 1]) * by[:, None, None] for by in shift])
-        band = LineCollection(list(bounds), colors=UNCERTAINTY, linewidths=0.7)
-        band.set(zorder=2.5, label=f"{_percent(bins['effect_band'])} {BIN_BAND}")
-        panel.add_collection(band)
+        band = LineCollection(list(bounds), colors=UNCERTAINTY, linewidths=0.7, zorder=2.5)
+        frame.add(panel, band, f"{legend.level_text(bins['effect_band'])} {legend.BIN_BAND}")
     panel.autoscale_view(scalex=False)
 
 
@@ -647,7 +491,6 @@ def _interval_areas(bins: xr.Dataset, name: str, ends: FloatArray) -> list[Float
     half_width = (right - left) / 2
     x = (left + right)[:, None] / 2 + half_width[:, None] * place
     line = (first + last)[:, None] / 2 + (last - first)[:, None] / 2 * place
-    below, above = ends_of(bins[name]) - bins["effect"].values
     se, slope_se = [
         bins[each].values if each in bins else 0.0 for each in ("effect_se", "slope_se")
     ]
@@ -655,11 +498,10 @@ def _interval_areas(bins: xr.Dataset, name: str, ends: FloatArray) -> list[Float
         by_slope = np.nan_to_num(np.asarray(slope_se) / se * half_width, posinf=0.0)
     by_slope = np.where(first == last, 0.0, by_slope)
     wider = np.sqrt(1 + (by_slope[:, None] * place) ** 2)
-    outlines = [
-        np.concatenate([np.column_stack([a, b + c * w]), np.column_stack([a, b + d * w])[::-1]])
-        for a, b, c, d, w in zip(x, line, below, above, wider, strict=True)
-    ]
-    return [outline for outline in outlines if np.isfinite(outline).all()]
+    shifts = ends_of(bins[name]) - bins["effect"].values
+    below, above = [np.stack([x, line + shift[:, None] * wider], axis=-1) for shift in shifts]
+    outlines = np.concatenate([below, above[:, ::-1]], axis=1)
+    return list(outlines[np.isfinite(outlines).all(axis=(1, 2))])
 
 
 def draw_heterogeneity(panel: Axes, row: FeatureResult, percentiles: tuple[float, float]) -> None:
@@ -676,10 +518,6 @@ def draw_heterogeneity(panel: Axes, row: FeatureResult, percentiles: tuple[float
     low, high = axis_ends(row, percentiles)
     in_sight = spread[(edges[1:] > low) & (edges[:-1] < high) & np.isfinite(spread)]
     # What is nothing beside the effects shall look like it.
-    least = max(ERRORS_SHOWN * error_text(row), 0.1 * np.nanmax(np.abs(row["effect"].values)))
+    largest = np.nanmax(np.abs(row["effect"].values))
+    least = max(frame.ERRORS_SHOWN * frame.error_text(row), 0.1 * largest)
     panel.set_ylim(0, 1.1 * max(in_sight.max(initial=0.0), least) or 1.0)
-
-
-def bar(ends: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Middle and half length of error bars; the interval need not contain the estimate."""
-    return ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2

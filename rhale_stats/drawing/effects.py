@@ -1,9 +1,10 @@
-"""Plots of one feature (the paper's Figure 3b), of all features, and of several models."""
+"""Plots of one feature (the paper's Figure 3b), of all features, of outputs, of several models."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -12,65 +13,18 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_percentiles
 from rhale_stats.arguments.words import shown as shortly
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.bins import column
-from rhale_stats.drawing.canvas import (
-    AVERAGE,
-    HETEROGENEITY,
-    REFERENCE,
-    UNCERTAINTY,
-    as_array,
-    date_axis,
-    draw_ends,
-    entitle,
-    flat_axes,
-    given_axes,
-    output_label,
-    refuse_reference,
-    several_panels,
-)
-from rhale_stats.drawing.curve import (
-    INNER,
-    bin_limits,
-    common_limits,
-    draw_bins,
-    draw_curve,
-    draw_curves,
-    draw_heterogeneity,
-    draw_histogram,
-    draw_shares,
-    ends_of,
-    keep_noise_small,
-    keep_to_rows,
-)
-from rhale_stats.drawing.legend import (
-    LEVEL,
-    OURS,
-    draw_legend,
-    grid_of_panels,
-    label_axes,
-    label_bins,
-    say_constant,
-    say_empty,
-    say_limited,
-)
-from rhale_stats.drawing.profile import keep_to_rows_of, plot_profile, plot_profiles
+from rhale_stats.drawing import curve, frame, legend, profile
+from rhale_stats.drawing.frame import UNCERTAINTY, Content, GivenAxes, Panels
 from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
+from rhale_stats.ensembles import labelled
 from rhale_stats.ensembles.intervals import WORDS, confint
-from rhale_stats.ensembles.labelled import (
-    Row,
-    centre_of,
-    check_ensemble,
-    estimated,
-    one_row,
-    size_of,
-)
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import (
     feature_names,
@@ -83,190 +37,8 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.validation import validated
 
-ESTIMATE, OF_EFFECT = "estimate:\ncurve", "estimate:\neffect"
-TOTAL, OF_ROWS = "± standard error:\nmodels and rows", "± standard error:\nrows alone"
-SPREAD = "± heterogeneity\nof the rows"
-# Opacity of the error of models and rows, and of that of the rows.
-LIGHT, DARK = 0.25, 0.6
-
-
-class _EnsembleCurve(NamedTuple):
-    """One estimate of one feature along its grid: value, errors, interval and band."""
-
-    z: FloatArray
-    value: FloatArray
-    total: FloatArray
-    rows: FloatArray | None
-    interval: xr.DataArray
-    band: xr.DataArray | None
-
-
-def plot_ensemble(
-    ensemble: xr.Dataset,
-    feature: str | int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
-) -> NDArray[np.object_]:
-    """One feature of several models: the curve above, the effect below if there is one."""
-    ensemble = _prepared(ensemble)
-    row = one_row(ensemble, feature)
-    lower = "effect" in estimated(ensemble) and not row.levels
-    n, heights = (2, [3.6, 1.9]) if lower else (1, [3.6])
-    which = "an upper and a lower one" if lower else "one"
-    with several_panels("ax", ax, n, which, lambda: column(heights)) as panels:
-        first, last = panels[0], panels[-1]
-        first.set_ylabel(output_label(ensemble), parse_math=False)
-        if lower:
-            label_bins(last, ensemble, row.dataset.isel(feature=0))
-        last.set_xlabel(with_units(row.name, units_of(ensemble, row.name)), parse_math=False)
-        date_axis(last, units_of(ensemble, row.name))
-        if not len(row.z):
-            for panel in panels:
-                say_constant(panel)
-            return as_array(panels)
-        _draw(first, row, "curve")
-        if lower:
-            _draw(last, row, "effect")
-            first.set_xlim(last.get_xlim())
-        draw_legend(panels)
-    return as_array(panels)
-
-
-def plot_ensembles(
-    ensemble: xr.Dataset,
-    features: Any,
-    n_columns: int,
-    most: int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
-) -> NDArray[np.object_]:
-    """Curves of several features, a panel each, on one scale in a figure of our own."""
-    ensemble = _prepared(ensemble)
-    chosen = _chosen(ensemble, features, most, limited=ax is None)
-    rows = [one_row(ensemble, feature) for feature in chosen]
-    new_figure = ax is None
-    with several_panels(
-        "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
-    ) as panels:
-        for panel, row in zip(panels, rows, strict=True):
-            entitle(panel, row.name)
-            units = units_of(ensemble, row.name)
-            panel.set_xlabel(with_units("", units).strip(), parse_math=False)
-            date_axis(panel, units)
-            if not new_figure:
-                panel.set_ylabel(output_label(ensemble), parse_math=False)
-            if len(row.z):
-                _draw(panel, row, "curve")
-            else:
-                say_constant(panel)
-        if new_figure:
-            size = panels[0].yaxis.label.get_fontsize()
-            label = output_label(ensemble)
-            panels[0].figure.supylabel(label, fontsize=size, parse_math=False)
-            if features is None and len(rows) < ensemble.sizes["feature"]:
-                say_limited(panels, ensemble.sizes["feature"])
-        draw_legend(panels)
-    return as_array(panels)
-
-
-def _prepared(ensemble: xr.Dataset) -> xr.Dataset:
-    """With intervals, which are made if there are none."""
-    ensemble = check_ensemble(ensemble)
-    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, LEVEL, None)
-
-
-def _chosen(ensemble: xr.Dataset, features: Any, most: int, *, limited: bool) -> list[Any]:
-    """The features to draw; by default all, or those of largest importance."""
-    names = feature_names(ensemble)
-    if features is None:
-        order = np.argsort(-np.nan_to_num(size_of(ensemble)), kind="stable")
-        some = limited and len(names) > most
-        return [names[position] for position in order[:most]] if some else list(names)
-    chosen = [features] if isinstance(features, str | int | np.integer) else list(features)
-    if not chosen:
-        raise ValueError("features must name at least one feature; got none.")
-    return chosen
-
-
-def _drawn(row: Row, name: str) -> _EnsembleCurve:
-    dataset = row.dataset
-
-    def values(key: str) -> FloatArray | None:
-        return np.asarray(dataset[key].values[0]) if key in dataset else None
-
-    total = values(f"{name}_se")
-    assert total is not None, "intervals come with standard errors"
-    band = dataset[f"{name}_band"].isel(feature=0) if f"{name}_band" in dataset else None
-    return _EnsembleCurve(
-        row.z,
-        centre_of(dataset, name)[0],
-        total,
-        values(f"{name}_se_rows"),
-        dataset[f"{name}_ci"].isel(feature=0),
-        band,
-    )
-
-
-def _draw(panel: Axes, row: Row, name: str) -> None:
-    """Draw one estimate with its errors; levels as points with whiskers."""
-    drawn = _drawn(row, name)
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5, gid=OURS)
-    if row.levels:
-        _draw_levels_of_models(panel, drawn, row.levels)
-        return
-    if name == "effect":
-        spread = centre_of(row.dataset, "heterogeneity")[0]
-        low, high = drawn.value - spread, drawn.value + spread
-        how: dict[str, Any] = {"color": HETEROGENEITY, "alpha": 0.15, "linewidth": 0}
-        panel.fill_between(drawn.z, low, high, zorder=1, label=SPREAD, **how)
-    for half, opacity, label in (
-        (drawn.total, LIGHT, TOTAL if drawn.rows is not None else TOTAL.partition(":")[0]),
-        (drawn.rows, DARK, OF_ROWS),
-    ):
-        if half is not None:
-            low, high = drawn.value - half, drawn.value + half
-            how = {"color": UNCERTAINTY, "alpha": opacity, "linewidth": 0, "zorder": 2}
-            panel.fill_between(drawn.z, low, high, label=label, **how)
-    text = ESTIMATE if name == "curve" else OF_EFFECT
-    panel.plot(drawn.z, drawn.value, color=AVERAGE, linewidth=1.4, zorder=4, label=text)
-    dashes = {"linewidth": 1.0, "linestyle": (0, (4, 2)), "zorder": 3}
-    draw_ends(panel, drawn.z, ends_of(drawn.interval), _said(drawn.interval), **dashes)
-    if drawn.band is not None:
-        text = f"{_percent(drawn.band)} band,\nsimultaneous over the axis"
-        draw_ends(panel, drawn.z, ends_of(drawn.band), text, linewidth=0.7, zorder=3)
-
-
-def _draw_levels_of_models(panel: Axes, drawn: _EnsembleCurve, levels: list[str]) -> None:
-    """Points at the levels: thick whiskers of the rows, thin ones of models and rows, interval."""
-    low, high = ends_of(drawn.interval)
-    middle, half = (low + high) / 2, (high - low) / 2
-    for place, value, error, width, label in (
-        (drawn.z + 0.12, middle, half, 1.0, _said(drawn.interval)),
-        (drawn.z, drawn.value, drawn.total, 2.0, TOTAL),
-        (drawn.z, drawn.value, drawn.rows, 5.0, OF_ROWS),
-    ):
-        if error is not None:
-            alpha = {2.0: LIGHT + 0.2, 5.0: DARK}.get(width, 1.0)
-            how: dict[str, Any] = {
-                "fmt": "none",
-                "ecolor": UNCERTAINTY,
-                "elinewidth": width,
-                "alpha": alpha,
-            }
-            panel.errorbar(place, value, error, label=label, zorder=2, **how)
-    panel.plot(
-        drawn.z, drawn.value, "o", color=AVERAGE, markersize=4, zorder=4, label=ESTIMATE, gid=OURS
-    )
-    panel.set_xticks(drawn.z, levels, parse_math=False)
-    panel.margins(x=0.1)
-
-
-def _percent(interval: xr.DataArray) -> str:
-    return f"{100 * float(interval.attrs['ci_prob']):g} %"
-
-
-def _said(interval: xr.DataArray) -> str:
-    """The interval in words, for the legend."""
-    words = WORDS.get(str(interval.attrs.get("ci_kind")), "spread of the models")
-    return f"{_percent(interval)} {words},\npointwise"
+# Maximum number of features drawn together.
+MAX_FEATURES = 24
 
 
 # --- plot of one feature --------------------------------------------------------------------------
@@ -281,7 +53,7 @@ def plot_effect(
     *,
     style: str = "curve",
     violins: bool = False,
-    percentiles: tuple[float, float] = INNER,
+    percentiles: tuple[float, float] = curve.INNER,
     reference: Any = None,
 ) -> NDArray[np.object_]:
     """Effect of one feature: its curve, its effect per unit, and how much rows differ.
@@ -327,12 +99,7 @@ def plot_effect(
         The Axes from above: curve, effect, heterogeneity. Two of levels, of effects of several
         models and of the paper's style; one, or one a feature, where only curves are drawn.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature, or a feature that ``local`` does not have.
-    TypeError
-        ``effect`` or ``local`` is another kind of object, or ``ax`` is not Axes.
+    %(raises; local)s
     ValueError
         Another number of Axes, or rows of ``local`` that lie in no bin; another ``style``; a
         ``reference`` where there is no curve, or of effects of several models.
@@ -401,29 +168,23 @@ def plot_effect(
     check_choice("style", style, ("curve", "paper"))
     percentiles = check_percentiles(percentiles)
     local = None if local is None else check_local(local)
-    names = (
-        feature_names(effect)
-        if feature is None and "feature" in getattr(effect, "dims", ())
-        else []
-    )
-    if len(names) == 1:
-        feature = names[0]
+    if feature is None and "feature" in getattr(effect, "dims", ()):
+        names = feature_names(effect)
+        feature = names[0] if len(names) == 1 else None
+    paper = style == "paper"
     if feature is None or (isinstance(ax, Axes) and not PROFILE.holds(effect)):
-        spread = "band" if style == "paper" else "none"
         if feature is not None and reference is not None:
             reference = {feature_names(effect)[feature_position(effect, feature)]: reference}
-        return plot_effects(
-            effect, feature, ax=ax, spread=spread, percentiles=percentiles, reference=reference
-        )
+        options: dict[str, Any] = {"percentiles": percentiles, "reference": reference}
+        return plot_effects(effect, feature, ax=ax, spread="band" if paper else "none", **options)
     if ENSEMBLE.holds(effect):
-        refuse_reference(reference)
-        _refuse_percentiles(percentiles)
-        return plot_ensemble(effect, feature, ax)
+        _refuse_of_models(reference, percentiles)
+        return _plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
-        only = None if ax is None else given_axes("ax", ax, 1, "one for a profile")[0]
-        drawn = as_array([plot_profile(effect, feature, only, reference=reference)])
-        if percentiles != INNER:
-            keep_to_rows_of(drawn, effect, [feature], percentiles)
+        only = None if ax is None else frame.given_axes(ax, 1, "one for a profile")[0]
+        drawn = frame.as_array([profile.plot_profile(effect, feature, only, reference=reference)])
+        if percentiles != curve.INNER:
+            profile.keep_to_rows_of(drawn, effect, [feature], percentiles)
         return drawn
     effect = check_effect(effect)
     # The others are not drawn.
@@ -434,59 +195,51 @@ def plot_effect(
     rows = None
     if local is not None:
         rows = rows_of(estimation_rows(local, effect), row)
-    levels, paper = row.is_categorical, style == "paper"
-    is_pair = isinstance(ax, list | tuple | np.ndarray) and len(flat_axes(ax)) == 2
+    levels = row.is_categorical
+    is_pair = isinstance(ax, list | tuple | np.ndarray) and len(frame.flat_axes(ax)) == 2
     n_panels = 2 if levels or paper or is_pair else 3
     heights = [3.6, 1.6] if levels else [3.1, 2.1, 1.2][:n_panels]
-    with several_panels(
-        *("ax", ax, n_panels, "from above"),
-        lambda: column(heights, sharex=not levels),
-    ) as panels:
+    made = partial(frame.column, heights, sharex=not levels)
+    with frame.several_panels(ax, n_panels, "from above", made) as panels:
         upper, lower = panels[:2]
+        frame.name_axes(upper, y=frame.output_label(effect))
         if levels:
-            _draw_levels(upper, lower, effect, row)
-            return as_array(panels)
-        label_axes(panels, effect, row)
+            frame.name_axes(lower, label_of(row, row.name))
+            curve.draw_curve(upper, row)
+            curve.draw_shares(lower, row)
+            upper.tick_params(labelbottom=False)
+            return panels
+        frame.name_bins(lower, effect, row)
+        if n_panels == 3:
+            lower.set_xlabel("")
+            name = frame.feature_label(effect, row.name)
+            frame.name_axes(panels[2], name, "rows differ\n(SD)")
         if not row.sizes["bin"]:
-            say_empty(panels)
-            return as_array(panels)
-        draw_curve(upper, row, "band" if paper and reference is None else "none")
-        draw_bins(lower, row, bars=paper)
-        limits = [
-            common_limits([row], "band" if paper else "none", percentiles),
-            bin_limits(row, percentiles, bars=paper),
-        ]
-        for panel, ends in zip(panels, limits, strict=False):
+            frame.say_empty(panels)
+            return panels
+        curve.draw_curve(upper, row, "band" if paper and reference is None else "none")
+        curve.draw_bins(lower, row, bars=paper)
+        limits = (
+            curve.common_limits([row], "band" if paper else "none", percentiles),
+            curve.bin_limits(row, percentiles, bars=paper),
+        )
+        for panel, ends in zip((upper, lower), limits, strict=True):
             if ends is not None:
                 panel.set_ylim(*ends)
-        if rows is not None and (violins or paper):
-            draw_violins(lower, rows, row)
-        elif rows is not None:
-            draw_row_bars(lower, rows, row)
-        keep_noise_small(upper, lower, row)
+        if rows is not None:
+            (draw_violins if violins or paper else draw_row_bars)(lower, rows, row)
+        # Rounding in the local effects shall not look like an effect.
+        slope = frame.ERRORS_SHOWN * frame.error_text(row)
+        frame.enlarge(upper, slope * np.ptp(row["edge_value"].values))
+        frame.enlarge(lower, slope)
         if n_panels == 3:
-            draw_heterogeneity(panels[2], row, percentiles)
-        keep_to_rows(panels, row, percentiles)
-        draw_histogram(upper, row)
-        draw_legend(panels)
-    return as_array(panels)
+            curve.draw_heterogeneity(panels[2], row, percentiles)
+        curve.keep_to_rows(panels, row, percentiles)
+        curve.draw_histogram(upper, row)
+    return panels
 
 
-def _draw_levels(upper: Axes, lower: Axes, effect: xr.Dataset, row: FeatureResult) -> None:
-    """Bars of the levels above, of their rows below."""
-    upper.set_ylabel(output_label(effect), parse_math=False)
-    lower.set_xlabel(label_of(row, row.name), parse_math=False)
-    draw_curve(upper, row)
-    draw_shares(lower, row)
-    upper.tick_params(labelbottom=False)
-    draw_legend([upper, lower])
-
-
-# --- plot of all features -------------------------------------------------------------------------
-
-
-# Maximum number of features drawn together.
-MAX_FEATURES = 24
+# --- plots of several features or outputs ---------------------------------------------------------
 
 
 @validated
@@ -498,7 +251,7 @@ def plot_effects(
     max_features: int = MAX_FEATURES,
     ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
     spread: str = "none",
-    percentiles: tuple[float, float] = INNER,
+    percentiles: tuple[float, float] = curve.INNER,
     reference: Mapping[str, Any] | None = None,
 ) -> NDArray[np.object_]:
     """Curves of all features, one panel each, with one y scale.
@@ -518,8 +271,7 @@ def plot_effects(
         Features to draw, in this order. By default all, or the ``max_features`` largest, those with
         the largest importance (the standard deviation of the curve over the rows) first; in the
         order of the result if ``ax`` is given.
-    n_columns : int, default 3
-        Number of panels per line of a new figure.
+    %(n_columns)s
     max_features : int, default 24
         Most features that are drawn if ``features`` is not given. A note on the figure says how
         many there are.
@@ -540,12 +292,7 @@ def plot_effects(
     ndarray of shape (n_features,)
         The Axes, one per feature.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    TypeError
-        ``effect`` is another kind of object, or ``ax`` is not Axes.
+    %(raises)s
     ValueError
         The number of Axes is not that of the features; no feature; ``n_columns`` or
         ``max_features`` below 1.
@@ -573,61 +320,154 @@ def plot_effects(
             f"{shortly(reference)}."
         )
     reference = dict(reference or {})
-    if ENSEMBLE.holds(effect):
-        refuse_reference(reference or None)
-        _refuse_percentiles(percentiles)
-        return plot_ensembles(effect, features, n_columns, max_features, ax)
-    profile = PROFILE.holds(effect)
-    effect = check_profile(effect) if profile else check_effect(effect)
-    limited = features is None and ax is None and effect.sizes["feature"] > max_features
+    is_profile, of_models = PROFILE.holds(effect), ENSEMBLE.holds(effect)
+    if of_models:
+        _refuse_of_models(reference or None, percentiles)
+        effect = _with_intervals(effect)
+    else:
+        effect = check_profile(effect) if is_profile else check_effect(effect)
+    names = feature_names(effect)
+    limited = features is None and ax is None and len(names) > max_features
     if features is None:
-        features = feature_names(effect) if ax is not None else largest(effect, max_features)
+        features = names if ax is not None else _largest(effect, max_features)
     elif isinstance(features, str | int | np.integer):
         features = [features]
     positions = [feature_position(effect, feature) for feature in features]
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
-    names = feature_names(effect)
     for name in reference:
         position_of(name, names, "reference")
-    if profile:
-        drawn = plot_profiles(effect, positions, n_columns, ax, reference)
-        if percentiles != INNER:
-            keep_to_rows_of(drawn, effect, positions, percentiles)
+    if is_profile:
+        drawn = profile.plot_profiles(effect, positions, n_columns, ax, reference)
+        if percentiles != curve.INNER:
+            profile.keep_to_rows_of(drawn, effect, positions, percentiles)
         if limited:
-            say_limited(drawn, effect.sizes["feature"])
+            frame.say_limited(drawn, len(names))
         return drawn
-    shown = with_own_intervals(effect.isel(feature=positions))
-    rows = [
-        _relative(shown, number, reference.get(names[position]))
-        for number, position in enumerate(positions)
+    label = frame.output_label(effect)
+    if of_models:
+        models = [labelled.one_row(effect, position) for position in positions]
+        draw = [partial(_draw_ensemble, row=row, name="curve") for row in models]
+        titles = [label_of(effect, row.name) for row in models]
+    else:
+        shown = with_own_intervals(effect.isel(feature=positions))
+        rows = [
+            _relative(shown, number, reference.get(names[position]))
+            for number, position in enumerate(positions)
+        ]
+        draw = _drawing(rows, spread, percentiles)
+        titles = [_title(row) for row in rows]
+    units = [units_of(effect, names[position]) for position in positions]
+    contents = [
+        Content(each, title, with_units("", unit).strip(), unit, label)
+        for each, title, unit in zip(draw, titles, units, strict=True)
     ]
-    new_figure = ax is None
-    with several_panels(
-        "ax", ax, len(rows), "one a feature", lambda: grid_of_panels(len(rows), n_columns)
-    ) as panels:
-        for panel, row, position in zip(panels, rows, positions, strict=True):
-            entitle(panel, _title(row))
-            units = units_of(effect, position)
-            panel.set_xlabel(with_units("", units).strip(), parse_math=False)
-            date_axis(panel, units)
-            if not new_figure and (panel is panels[0] or not isinstance(ax, Axes)):
-                panel.set_ylabel(output_label(effect), parse_math=False)
-        label = output_label(effect) if new_figure else ""
-        draw_curves(panels, rows, label, spread, percentiles)
-        if limited:
-            say_limited(panels, effect.sizes["feature"])
-        draw_legend(panels)
-    return as_array(panels)
+    of_features = len(names) if limited else 0
+    return frame.draw_grid(
+        contents, n_columns, ax, "one a feature", y=label, of_features=of_features
+    )
 
 
-def _refuse_percentiles(percentiles: tuple[float, float]) -> None:
-    """Raise ``ValueError`` where percentiles are asked of effects of several models."""
-    if percentiles != INNER:
+@validated
+def plot_outputs(
+    effect: xr.Dataset,
+    feature: str | int,
+    *,
+    n_columns: int = 3,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+    spread: str = "none",
+) -> NDArray[np.object_]:
+    """Effect of one feature on every output of a model: one panel per output, with one y scale.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `ale`, `pdp`, `ice`, `m_plot` or `shap_dependence` returned, or what
+        `std_error`, `confint` or `confband` made from it, with the dimension ``output``.
+    %(feature)s
+    %(n_columns)s
+    ax : Axes, or sequence of them, optional
+        One Axes per output. By default those of a new figure.
+    spread : {"none", "band"}, default "none"
+        Whether to draw the heterogeneity as a band around the curves, as in the paper.
+
+    Returns
+    -------
+    ndarray of shape (n_outputs,)
+        The Axes, one per output.
+
+    %(raises)s
+    ValueError
+        ``effect`` has one output only; wrong number of Axes; ``n_columns`` below 1.
+
+    Notes
+    -----
+    Every panel is drawn like the upper panel of `plots.effect`, or like `plots.profile`; the notes
+    there explain it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> def both(X):
+    ...     return np.column_stack([X[:, 0] ** 2, X[:, 0] * X[:, 1]])
+    >>> panels = rs.plots.outputs(rs.rhale(rs.local_effects(both, X)), "x0")
+    >>> [panel.get_title() for panel in panels]
+    ['output 0', 'output 1']
+    """
+    check_choice("spread", spread, ("none", "band"))
+    is_profile = PROFILE.holds(effect)
+    if OUTPUT not in getattr(effect, "dims", ()):
+        result = check_profile(effect) if is_profile else check_effect(effect)
         raise ValueError(
-            f"percentiles must be left out for effects of several models, whose rows differ; got "
-            f"{percentiles!r}."
+            f"effect must have the dimension output, of several classes or targets; this one is "
+            f"of {result.attrs.get('output_name', 'one output')!r} alone. Use plots.effect."
         )
+    if is_profile:
+        return profile.plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
+    parts = [
+        with_own_intervals(check_effect(effect.isel({OUTPUT: number})))
+        for number in range(effect.sizes[OUTPUT])
+    ]
+    name = feature_names(effect)[feature_position(effect, feature)]
+    x, units = frame.feature_label(effect, name), units_of(effect, name)
+    draw = _drawing([one_feature(part, feature) for part in parts], spread, curve.INNER)
+    contents = [
+        Content(each, str(part.attrs["output_name"]), x, units, frame.output_label(part))
+        for each, part in zip(draw, parts, strict=True)
+    ]
+    return frame.draw_grid(contents, n_columns, ax, "one an output", y="effect")
+
+
+def _drawing(
+    rows: Sequence[FeatureResult], spread: str, percentiles: tuple[float, float]
+) -> list[partial[None]]:
+    """What draws the curve of each row in a panel, all on one scale."""
+    limits = curve.common_limits(rows, spread, percentiles)
+
+    def draw(panel: Axes, row: FeatureResult) -> None:
+        if row.sizes["bin"]:
+            curve.draw_curve(panel, row, spread)
+            curve.keep_to_rows([panel], row, percentiles)
+            curve.draw_histogram(panel, row)
+        else:
+            frame.say_constant(panel)
+        if limits is not None:
+            panel.set_ylim(*limits)
+
+    return [partial(draw, row=row) for row in rows]
+
+
+def _largest(effect: xr.Dataset, most: int) -> list[str]:
+    """The features of largest importance; of several models all, if they are not too many."""
+    names = feature_names(effect)
+    if not ENSEMBLE.holds(effect):
+        return largest(effect, most)
+    if len(names) <= most:
+        return list(names)
+    order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
+    return [names[position] for position in order[:most]]
 
 
 def _relative(effect: xr.Dataset, number: int, value: Any) -> FeatureResult:
@@ -643,3 +483,102 @@ def _title(row: FeatureResult) -> str:
     if "reference" not in row.attrs:
         return name
     return f"{name}, from {str(row.attrs['reference']).rpartition(' = ')[2]}"
+
+
+# --- effects of several models --------------------------------------------------------------------
+
+
+ESTIMATES = {"curve": "estimate:\ncurve", "effect": "estimate:\neffect"}
+TOTAL, OF_ROWS = "± standard error:\nmodels and rows", "± standard error:\nrows alone"
+SPREAD = "± heterogeneity\nof the rows"
+# Opacity of the error of models and rows, and of that of the rows.
+LIGHT, DARK = 0.25, 0.6
+
+
+def _refuse_of_models(reference: object, percentiles: tuple[float, float]) -> None:
+    """Raise ``ValueError`` where effects of several models are asked for what they do not have."""
+    if reference is not None:
+        raise ValueError(
+            "reference must be None for effects of several models, whose errors are those of the "
+            "centred curves. Leave it out."
+        )
+    if percentiles != curve.INNER:
+        raise ValueError(
+            f"percentiles must be left out for effects of several models, whose rows differ; got "
+            f"{percentiles!r}."
+        )
+
+
+def _with_intervals(ensemble: xr.Dataset) -> xr.Dataset:
+    """With intervals, which are made if there are none."""
+    ensemble = labelled.check_ensemble(ensemble)
+    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, legend.LEVEL, None)
+
+
+def _plot_ensemble(ensemble: xr.Dataset, feature: str | int, ax: GivenAxes) -> Panels:
+    """One feature of several models: the curve above, the effect below if there is one."""
+    ensemble = _with_intervals(ensemble)
+    row = labelled.one_row(ensemble, feature)
+    lower = "effect" in labelled.estimated(ensemble) and not row.levels
+    heights = [3.6, 1.9] if lower else [3.6]
+    which = "an upper and a lower one" if lower else "one"
+    made = partial(frame.column, heights)
+    with frame.several_panels(ax, len(heights), which, made) as panels:
+        first, last = panels[0], panels[-1]
+        frame.name_axes(first, y=frame.output_label(ensemble))
+        if lower:
+            frame.name_bins(last, ensemble, row.dataset.isel(feature=0))
+        frame.name_feature(last, ensemble, row.name)
+        _draw_ensemble(first, row, "curve")
+        if lower:
+            _draw_ensemble(last, row, "effect")
+            first.set_xlim(last.get_xlim())
+    return panels
+
+
+def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
+    """Draw one estimate with its errors; levels as points with whiskers."""
+    z, dataset = row.z, row.dataset
+    if not len(z):
+        frame.say_constant(panel)
+        return
+    value = labelled.centre_of(dataset, name)[0]
+    total, of_rows = [
+        dataset[key].values[0] if key in dataset else None
+        for key in (f"{name}_se", f"{name}_se_rows")
+    ]
+    interval = dataset[f"{name}_ci"].isel(feature=0)
+    ends = curve.ends_of(interval)
+    words = WORDS.get(str(interval.attrs.get("ci_kind")), "spread of the models")
+    text = f"{legend.level_text(interval)} {words},\npointwise"
+    frame.draw_zero(panel)
+    label = TOTAL if of_rows is not None or row.levels else TOTAL.partition(":")[0]
+    errors = ((total, LIGHT, 2.0, label), (of_rows, DARK, 5.0, OF_ROWS))
+    if row.levels:
+        # Thick whiskers of the rows, thin ones of models and rows, and beside them the interval.
+        middle, half = ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
+        frame.draw_whiskers(panel, z + 0.12, middle, half, 1.0, label=text, zorder=2)
+        for error, opacity, width, label in errors:
+            if error is not None:
+                look = {"alpha": opacity + 0.2 if error is total else opacity, "label": label}
+                frame.draw_whiskers(panel, z, value, error, width, zorder=2, **look)
+        how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 4, "zorder": 4}
+        panel.plot(z, value, "o", label=ESTIMATES[name], gid=legend.OURS, **how)
+        panel.set_xticks(z, row.levels, parse_math=False)
+        panel.margins(x=0.1)
+        return
+    if name == "effect":
+        spread = labelled.centre_of(dataset, "heterogeneity")[0]
+        how = {"color": frame.HETEROGENEITY, "alpha": 0.15, "zorder": 1}
+        frame.draw_between(panel, z, (value - spread, value + spread), SPREAD, **how)
+    for error, opacity, _, label in errors:
+        if error is not None:
+            how = {"color": UNCERTAINTY, "alpha": opacity, "zorder": 2}
+            frame.draw_between(panel, z, (value - error, value + error), label, **how)
+    panel.plot(z, value, color=frame.AVERAGE, linewidth=1.4, zorder=4, label=ESTIMATES[name])
+    dashed: dict[str, Any] = {"linewidth": 1.0, "linestyle": frame.DASHES, "zorder": 3}
+    frame.draw_ends(panel, z, ends, text, **dashed)
+    if f"{name}_band" in dataset:
+        band = dataset[f"{name}_band"].isel(feature=0)
+        text = f"{legend.level_text(band)} band,\nsimultaneous over the axis"
+        frame.draw_ends(panel, z, curve.ends_of(band), text, linewidth=0.7, zorder=3)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.canvas import (
-    REFERENCE,
-    as_array,
-    date_axis,
-    entitle,
-    given_axes,
-    style,
-    upright,
-)
+from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import curve_drawn, ends_of
+from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
@@ -34,7 +26,7 @@ from rhale_stats.profiles.data import check_profile, is_nominal
 from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.feature_result import Result, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -43,13 +35,15 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.kinds import LOCAL, PROFILE
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.validation import validated
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
 # More lines in one panel cannot be told apart; more than four have their names at their ends.
 MAX_LINES, MAX_ENTRIES = 10, 4
+# A curve without points: places, values, ends of intervals, levels.
+NO_POINTS: tuple[Any, ...] = (np.zeros(0), np.zeros(0), np.zeros((2, 0)), [])
 # Distance of names at the ends of lines, as a share of the height.
 APART = 0.07
 
@@ -103,12 +97,7 @@ def plot_curves(
     ndarray of shape (n_panels,)
         The Axes, line by line.
 
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    TypeError
-        ``effects`` is another kind of object.
+    %(raises)s
     ValueError
         A dimension twice, or one that is not there; more than 10 curves in a panel; a feature that
         is an axis in one result and has levels in another; ``by`` without local effects, or of
@@ -147,37 +136,37 @@ def plot_curves(
             f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
             f"{shown(reference)}."
         )
-    parts = [
-        part
+    curves = [
+        curve
         for name, effect in each.items()
-        for part in _parts(name, effect, features, reference or {})
+        for curve in _curves(name, effect, features, reference or {})
     ]
-    dims = _dimensions(parts, {"hue": hue, "col": col, "row": row})
-    curves = [_curve(part, intervals=intervals) for part in parts]
-    with style(new_figure=ax is None):
-        return _drawn(curves, parts, dims, n_columns, ax)
+    if not intervals:
+        curves = [curve._replace(ends=np.full_like(curve.ends, np.nan)) for curve in curves]
+    return _drawn(curves, _dimensions(curves, {"hue": hue, "col": col, "row": row}), n_columns, ax)
 
 
-class _CurvePart(dict[str, str]):
-    """The place of a curve along all dimensions, with the Dataset of its one feature."""
+class _Curve(NamedTuple):
+    """The curve of one feature: its entry of each dimension, and its points with their interval."""
 
+    place: dict[str, str]
     data: Result
+    x: FloatArray
+    value: FloatArray
+    ends: FloatArray
+    levels: list[str]
 
 
-def _parts(
-    name: str, effect: object, features: Any, reference: Mapping[str, Any]
-) -> list[_CurvePart]:
+def _curves(name: str, effect: object, features: Any, reference: Mapping[str, Any]) -> list[_Curve]:
     """All curves of a result: one a feature, output and region."""
     if isinstance(effect, xr.Dataset):
         for dim in (OUTPUT, REGION):
             if dim in effect.dims:
-                names = _names(effect, dim)
-                parts = []
-                for number, entry in enumerate(names):
-                    for part in _parts(name, effect.isel({dim: number}), features, reference):
-                        part[dim] = entry
-                        parts.append(part)
-                return parts
+                return [
+                    curve._replace(place={**curve.place, dim: entry})
+                    for number, entry in enumerate(_names(effect, dim))
+                    for curve in _curves(name, effect.isel({dim: number}), features, reference)
+                ]
     profile = PROFILE.holds(effect)
     if profile:
         whole = check_profile(effect, "effects")
@@ -191,21 +180,34 @@ def _parts(
         features = [features]
     for feature in reference:
         feature_position(whole, feature)
-    parts = []
-    for feature in features:
-        feature_name = names[feature_position(whole, feature)]
-        value = reference.get(feature_name)
+    curves = []
+    for position in [feature_position(whole, feature) for feature in features]:
+        value = reference.get(names[position])
+        place = {FEATURE: label_of(whole, names[position]), EFFECT: name, OUTPUT: "", REGION: ""}
         if profile:
-            data: Result = one_relative(whole, feature_name, value)
+            points = _of_profile(one_relative(whole, names[position], value))
         else:
-            single = with_own_intervals(whole.isel(feature=[feature_position(whole, feature_name)]))
-            data = one_feature(single if value is None else relative_to(single, value), 0)
-        part = _CurvePart(
-            {FEATURE: label_of(whole, feature_name), EFFECT: name, OUTPUT: "", REGION: ""}
-        )
-        part.data = data
-        parts.append(part)
-    return parts
+            single = with_own_intervals(whole.isel(feature=[position]))
+            single = single if value is None else relative_to(single, value)
+            points = _of_effect(one_feature(single, 0))
+        curves.append(_Curve(place, *points))
+    return curves
+
+
+def _of_profile(data: xr.Dataset) -> tuple[Any, ...]:
+    """A profile of one feature, the points of its curve, their interval and levels."""
+    levels = [str(level) for level in data["level"].values] if is_nominal(data) else []
+    x, value = data["grid_value"].values, data["curve"].values
+    return data, x, value, ends_of(data["curve_ci"]), levels
+
+
+def _of_effect(data: FeatureResult) -> tuple[Any, ...]:
+    """Effects of one feature, the points of its curve, their interval and levels."""
+    if not data.sizes["bin"]:
+        return data, *NO_POINTS
+    drawn, levels = curve_drawn(data), level_names(data) if data.is_categorical else []
+    ends = np.full((2, len(drawn.x)), np.nan) if drawn.interval is None else drawn.interval.ends
+    return data, drawn.x, drawn.value, ends, levels
 
 
 def _names(effect: xr.Dataset, dim: str) -> list[str]:
@@ -215,9 +217,9 @@ def _names(effect: xr.Dataset, dim: str) -> list[str]:
     return [str(label) for label in labels]
 
 
-def _dimensions(parts: list[_CurvePart], named: dict[str, str | None]) -> dict[str, str]:
+def _dimensions(curves: list[_Curve], named: dict[str, str | None]) -> dict[str, str]:
     """Which dimension colours, columns and rows are for."""
-    several = [dim for dim in DIMENSIONS if len({part[dim] for part in parts}) > 1]
+    several = [dim for dim in DIMENSIONS if len({curve.place[dim] for curve in curves}) > 1]
     roles = {key: dim for key, dim in named.items() if dim is not None}
     for key, dim in roles.items():
         check_choice(key, dim, DIMENSIONS)
@@ -236,7 +238,7 @@ def _dimensions(parts: list[_CurvePart], named: dict[str, str | None]) -> dict[s
             f"hue, col and row must reach for all dimensions of more than one entry; "
             f"{', '.join(map(repr, rest))} is left. Name it, or select one entry of it."
         )
-    n_lines = len({part[roles["hue"]] for part in parts}) if "hue" in roles else 1
+    n_lines = len({curve.place[roles["hue"]] for curve in curves}) if "hue" in roles else 1
     if n_lines > MAX_LINES:
         raise ValueError(
             f"hue must have at most {MAX_LINES} entries, which can be told apart; "
@@ -245,144 +247,85 @@ def _dimensions(parts: list[_CurvePart], named: dict[str, str | None]) -> dict[s
     return roles
 
 
-def _curve(part: _CurvePart, *, intervals: bool) -> pd.DataFrame:
-    """A curve as a table: places, values, both ends of the interval."""
-    data: Any = part.data
-    ends: FloatArray | None = None
-    if "grid_value" in data and "edge_value" not in data:
-        x, value, levels = data["grid_value"].values, data["curve"].values, is_nominal(data)
-        names = [str(level) for level in data["level"].values] if levels else []
-        ends = ends_of(data["curve_ci"])
-    elif not data.sizes["bin"]:
-        x, value, names = np.zeros(0), np.zeros(0), []
-    elif is_categorical(data):
-        names, value = level_names(data), data["curve"].values
-        x = np.arange(len(names), dtype=np.float64)
-        ends = ends_of(data["curve_ci"]) if "curve_ci" in data else None
-    else:
-        drawn = curve_drawn(data)
-        x, value, ends, names = drawn.x, drawn.value, drawn.interval, []
-    if ends is None or not intervals:
-        ends = np.full((2, len(x)), np.nan)
-    table = pd.DataFrame({"x": x, "value": value, "low": ends[0], "high": ends[1]})
-    table["level"] = names if names else ""
-    return table.assign(**dict(part))
-
-
-def _drawn(
-    curves: list[pd.DataFrame],
-    parts: list[_CurvePart],
-    by: Mapping[str, str],
-    n_columns: int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
-) -> NDArray[np.object_]:
-    frame = pd.concat(curves, ignore_index=True)
-    order = {dim: list(dict.fromkeys(part[dim] for part in parts)) for dim in by.values()}
-    for dim, names in order.items():
-        frame[dim] = pd.Categorical(frame[dim], names)
+def _drawn(curves: list[_Curve], by: Mapping[str, str], n_columns: int, ax: GivenAxes) -> Panels:
+    order = {dim: list(dict.fromkeys(curve.place[dim] for curve in curves)) for dim in by.values()}
     hues = order[by["hue"]] if "hue" in by else [""]
     colours = dict(zip(hues, sns.color_palette("colorblind", len(hues)), strict=True))
     if len(hues) == 1:
         colours = dict.fromkeys(hues, (0.0, 0.0, 0.0))
     lines, columns = [order[by[key]] if key in by else [None] for key in ("row", "col")]
-    if ax is None:
-        panels = list(_grid(frame, by, len(columns), n_columns).axes.flat)
-    else:
-        panels = given_axes("ax", ax, len(lines) * len(columns), "one a panel")
-    for panel, (line, column) in zip(panels, product(lines, columns), strict=True):
-        table = frame
-        for key, name in (("row", line), ("col", column)):
-            table = table if name is None else table[table[by[key]] == name]
-        _draw(panel, table, by.get("hue"), hues, colours)
-        _label(panel, table, parts)
-        shown_names = [name for name in (line, column) if name is not None]
-        entitle(panel, ", ".join(shown_names))
-        panel.set_ylabel("")
-    attrs = parts[0].data.attrs
+    attrs = curves[0].data.attrs
     name = "the outputs" if OUTPUT in by.values() else str(attrs.get("output_name", "output"))
-    label = upright(f"effect on {name}", str(attrs.get("output_units", "")))
-    figure = panels[0].figure
-    if ax is None:
-        figure.supylabel(label, fontsize="medium", parse_math=False)
-        figure.set_layout_engine("constrained")
-    else:
-        panels[0].set_ylabel(label, parse_math=False)
-    if 1 < len(hues) <= MAX_ENTRIES:
-        handles = {
-            label: line
-            for panel in panels
-            for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
-        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-        figure.legend(
-            [handles[entry] for entry in hues if entry in handles],
-            [entry for entry in hues if entry in handles],
-            loc="outside upper center" if constrained else "upper center",
-            ncols=len(hues),
-            frameon=False,
-            fontsize="small",
-        )
-    elif len(hues) > MAX_ENTRIES:
-        _name_lines(panels[-1])
-    return as_array(panels)
+    label = frame.upright(f"effect on {name}", str(attrs.get("output_units", "")))
+
+    def made() -> Any:
+        # Empty panels, with one scale for what they have in common.
+        how: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
+        if "row" not in by and len(columns) > n_columns:
+            how["col_wrap"] = n_columns
+        how["sharex"] = FEATURE not in (by.get("col"), by.get("row"))
+        places = pd.DataFrame([curve.place for curve in curves])
+        grid = sns.FacetGrid(places, sharey=True, height=2.4, aspect=1.25, despine=True, **how)
+        grid.set_titles("")
+        return grid.axes
+
+    n_panels = len(lines) * len(columns)
+    with frame.several_panels(ax, n_panels, "one a panel", made, legend=False) as panels:
+        for panel, entries in zip(panels, product(lines, columns), strict=True):
+            shown = curves
+            for key, entry in zip(("row", "col"), entries, strict=True):
+                if entry is not None:
+                    shown = [curve for curve in shown if curve.place[by[key]] == entry]
+            _draw(panel, shown, by.get("hue"), colours)
+            frame.entitle(panel, ", ".join(filter(None, entries)))
+            panel.set_ylabel("")
+        figure = panels[0].figure
+        if ax is None:
+            figure.supylabel(label, fontsize="medium", parse_math=False)
+            figure.set_layout_engine("constrained")
+        else:
+            frame.name_axes(panels[0], y=label)
+        if 1 < len(hues) <= MAX_ENTRIES:
+            handles = legend.handles_in(panels)
+            handles = {entry: handles[entry] for entry in hues if entry in handles}
+            legend.figure_legend(figure, handles, handles, len(hues))
+        elif len(hues) > MAX_ENTRIES:
+            _name_lines(panels[-1])
+    return panels
 
 
-def _grid(
-    frame: pd.DataFrame, by: Mapping[str, str], n_entries: int, n_columns: int
-) -> sns.FacetGrid:
-    """Empty panels of a new figure, with one scale for what they have in common."""
-    facets: dict[str, Any] = {key: by[key] for key in ("col", "row") if key in by}
-    if "row" not in by and n_entries > n_columns:
-        facets["col_wrap"] = n_columns
-    one_axis = FEATURE not in (by.get("col"), by.get("row"))
-    grid = sns.FacetGrid(
-        frame, sharex=one_axis, sharey=True, height=2.4, aspect=1.25, despine=True, **facets
-    )
-    grid.set_titles("")
-    return grid
-
-
-def _draw(
-    panel: Axes, table: pd.DataFrame, hue: str | None, hues: list[str], colours: Mapping[str, Any]
-) -> None:
-    """The curves of one panel."""
-    panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
-    levels = list(dict.fromkeys(table.loc[table["level"] != "", "level"]))
-    if levels and (table["level"] == "").any():
+def _draw(panel: Axes, curves: list[_Curve], hue: str | None, colours: Mapping[str, Any]) -> None:
+    """The curves of one panel, and the name of their axis."""
+    frame.draw_zero(panel, gid=None)
+    curves = [curve for curve in curves if len(curve.x)]
+    levels = list(dict.fromkeys(level for curve in curves for level in curve.levels))
+    if levels and not all(curve.levels for curve in curves):
         raise ValueError(
             f"features must be an axis, or have levels, in all effects; "
-            f"{table[FEATURE].iloc[0]!r} has both. Leave it out, or give one of them bins."
+            f"{curves[0].place[FEATURE]!r} has both. Leave it out, or give one of them bins."
         )
-    for number, name in enumerate(hues):
-        hue_table = table if hue is None else table[table[hue] == name]
-        x = hue_table["x"].to_numpy(dtype=np.float64)
-        value, low, high = [hue_table[column].to_numpy() for column in ("value", "low", "high")]
-        how = {"color": colours[name], "label": name or None}
-        if not levels:
-            panel.plot(x, value, linewidth=1.4, zorder=3, **how)
-            panel.fill_between(x, low, high, color=colours[name], alpha=0.2, linewidth=0, zorder=2)
-            continue
-        place = [levels.index(level) for level in hue_table["level"]]
-        positions = np.array(place) + (number - (len(hues) - 1) / 2) * 0.6 / len(hues)
-        panel.plot(positions, value, "o", markersize=4, zorder=3, **how)
-        panel.vlines(positions, low, high, color=colours[name], linewidth=1.2, zorder=2)
+    for number, (name, colour) in enumerate(colours.items()):
+        how = {"color": colour, "label": name or None, "zorder": 3}
+        shown = [curve[2:] for curve in curves if hue is None or curve.place[hue] == name]
+        for x, value, ends, own_levels in shown or [NO_POINTS]:  # the legend has all colours
+            if not levels:
+                panel.plot(x, value, linewidth=1.4, **how)
+                frame.draw_between(panel, x, ends, color=colour, alpha=0.2, zorder=2)
+                continue
+            place = np.array([levels.index(level) for level in own_levels])
+            place = place + (number - (len(colours) - 1) / 2) * 0.6 / len(colours)
+            panel.plot(place, value, "o", markersize=4, **how)
+            panel.vlines(place, *ends, color=colour, linewidth=1.2, zorder=2)
     if levels:
         panel.set_xticks(np.arange(len(levels)), levels, parse_math=False)
         panel.set_xlim(-0.6, len(levels) - 0.4)
-
-
-def _label(panel: Axes, table: pd.DataFrame, parts: list[_CurvePart]) -> None:
-    """The name of the axis, with its units, or its ticks as dates."""
-    if not len(table):
-        return
-    label = str(table[FEATURE].iloc[0])
-    data = next(part.data for part in parts if part[FEATURE] == label)
-    units = units_in(data)
-    text = with_units(label, units)
-    if "reference" in data.attrs:
-        text += f", relative to {str(data.attrs['reference']).rpartition(' = ')[2]}"
-    panel.set_xlabel(text, parse_math=False)
-    date_axis(panel, units)
+    if curves:
+        data, units = curves[0].data, units_in(curves[0].data)
+        text = with_units(curves[0].place[FEATURE], units)
+        if "reference" in data.attrs:
+            text += f", relative to {str(data.attrs['reference']).rpartition(' = ')[2]}"
+        frame.name_axes(panel, text)
+        frame.date_axis(panel, units)
 
 
 def _name_lines(panel: Axes) -> None:
@@ -394,13 +337,6 @@ def _name_lines(panel: Axes) -> None:
     placed = -np.inf
     for number in np.argsort(ends):
         placed = max(ends[number], placed + least)
-        panel.annotate(
-            str(lines[number].get_label()),
-            (1.02, placed),
-            xycoords=panel.get_yaxis_transform(),
-            color=lines[number].get_color(),
-            va="center",
-            fontsize="small",
-            annotation_clip=False,
-            parse_math=False,
-        )
+        how: dict[str, Any] = {"xycoords": panel.get_yaxis_transform(), "annotation_clip": False}
+        name, colour = str(lines[number].get_label()), lines[number].get_color()
+        frame.beside(panel, name, 1.02, placed, color=colour, parse_math=False, **how)

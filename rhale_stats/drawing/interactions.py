@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import seaborn as sns
@@ -11,16 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import PercentFormatter
 from numpy.typing import NDArray
 
-from rhale_stats.drawing.canvas import (
-    HETEROGENEITY,
-    UNCERTAINTY,
-    as_array,
-    new_panels,
-    one_panel,
-    several_panels,
-)
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.drawing import frame
+from rhale_stats.drawing.frame import HETEROGENEITY
+from rhale_stats.drawing.legend import source_suffix
 from rhale_stats.h_statistics.tables import WHOLE
-from rhale_stats.printing.text import holds_model
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.checks import check_variables
 from rhale_stats.schema.dimensions import with_part_facts
@@ -101,20 +98,20 @@ def plot_h_statistics(
     if pairs:
         statistics = statistics.isel(feature_other=order)
     which = "bars, then pairs" if pairs else "bars"
-    with several_panels(
-        "ax", ax, 1 + pairs, which, lambda: _panels(statistics.sizes["feature"], pairs=pairs)
-    ) as panels:
+    made = partial(_panels, statistics.sizes["feature"], pairs=pairs)
+    with frame.several_panels(ax, 1 + pairs, which, made, legend=False) as panels:
         _draw_bars(panels[0], statistics, stem, shares=shares, n_features=n_features)
         if pairs:
             _draw_pairs(panels[1], statistics, stem, shares=shares)
-    return as_array(panels)
+    return panels
 
 
-def _panels(n: int, *, pairs: bool) -> list[Axes]:
+def _panels(n: int, *, pairs: bool) -> NDArray[np.object_]:
     """Panels of a new figure for so many features, and for their pairs."""
     width, height = (4.0, 1.0 + 0.42 * n) if not pairs else (6.0 + 0.62 * n, 1.6 + 0.5 * n)
-    panels = list(new_panels(1, 1 + pairs, (width, max(height, 2.6)), despined=False)[0])
-    sns.despine(ax=panels[0])
+    size = (width, max(height, 2.6))
+    panels = frame.new_panels(1, 1 + pairs, size, despined=False)
+    sns.despine(ax=panels[0, 0])
     return panels
 
 
@@ -133,15 +130,8 @@ def _draw_bars(
     values = np.where(above, 1.0, values)
     panel.barh(places, values, color=HETEROGENEITY, height=0.7)
     for place in places[above]:
-        panel.annotate(
-            OVER,
-            (1.0, place),
-            (4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            annotation_clip=False,
-        )
+        how: dict[str, Any] = {"ha": "left", "va": "center", "annotation_clip": False}
+        frame.mark(panel, OVER, (1.0, place), 4, 0, **how)
     label = ""
     if f"{name}_ci" in result:
         ends = result[f"{name}_ci"]
@@ -152,7 +142,7 @@ def _draw_bars(
         off, label = errors.values, f"lines: standard errors{_included(errors)}"
     if label:
         off = np.where(above, np.nan, off)
-        panel.errorbar(values, places, xerr=off, fmt="none", ecolor=UNCERTAINTY, lw=1.4, capsize=2)
+        frame.draw_whiskers(panel, values, places, None, 1.4, xerr=off, capsize=2)
     panel.set_yticks(places, names, parse_math=False)
     panel.invert_yaxis()
     panel.tick_params(left=False)
@@ -166,12 +156,11 @@ def _draw_bars(
     title = f"Interactions with all others\nall interactions: {text}"
     if len(names) < n_features:
         title += f"\n{len(names)} of {n_features} features (max_features)"
-    panel.set_title(title, parse_math=False, fontsize="medium")
+    frame.name_axes(panel, title=title, fontsize="medium")
 
 
 def _included(errors: xr.DataArray) -> str:
-    source = str(errors.attrs.get("source", "rows"))
-    return f" ({source})" if holds_model(source) else " (model as given)"
+    return f" ({source_suffix(str(errors.attrs.get('source', 'rows'))).removeprefix(', ')})"
 
 
 def _draw_pairs(panel: Axes, result: xr.Dataset, stem: str, *, shares: bool) -> None:
@@ -186,37 +175,35 @@ def _draw_pairs(panel: Axes, result: xr.Dataset, stem: str, *, shares: bool) -> 
     colours = colours.with_extremes(over=DARK)
     # Each pair once: below the diagonal.
     hidden = np.isnan(values) | np.triu(np.ones(values.shape, dtype=bool))
-    scale = {"label": "share of the variance of the pair" if shares else _size_label(result)}
-    sns.heatmap(
-        values,
-        vmin=0,
-        vmax=1 if shares or np.isnan(values).all() else None,
-        cmap=colours,
-        annot=np.array(texts),
-        fmt="",
-        mask=hidden,
-        linewidths=1.0,
-        cbar_kws={
-            **scale,
-            **({"format": PercentFormatter(1.0)} if shares else {}),
-            "extend": "max" if over else "neither",
-        },
-        ax=panel,
-    )
-    places = np.arange(len(names)) + 0.5
-    turned = max(map(len, names)) > 8
-    panel.set_yticks(places, names, rotation=0, parse_math=False)
-    panel.set_xticks(
-        places, names, rotation=30 if turned else 0, ha="right" if turned else "center",
-        parse_math=False,
-    )  # fmt: skip
-    panel.tick_params(left=False, bottom=False)
+    bar: dict[str, Any] = {"label": _size_label(result)}
+    if shares:
+        bar = {"label": "share of the variance of the pair", "format": PercentFormatter(1.0)}
+    how: dict[str, Any] = {"mask": hidden, "vmax": 1 if shares or np.isnan(values).all() else None}
+    _heatmap(panel, values, texts, colours, {**bar, "extend": "max" if over else "neither"}, **how)
+    _name_cells(panel, names, names)
     attrs = result.attrs
     kind = "partial dependence" if attrs["h_kind"] == "pdp" else "accumulated local effects"
     rows = f"{attrs['n_rows']} of {attrs['n_rows_total']} rows"
-    panel.set_title(f"Interactions of pairs\n{kind}, {rows}", parse_math=False, fontsize="medium")
+    frame.name_axes(panel, title=f"Interactions of pairs\n{kind}, {rows}", fontsize="medium")
     if over:
-        panel.set_xlabel(f"{OVER}: the joint effect varies less\nthan the interaction in it")
+        frame.name_axes(panel, f"{OVER}: the joint effect varies less\nthan the interaction in it")
+
+
+def _heatmap(
+    panel: Axes, values: FloatArray, texts: Any, colours: Any, bar: Mapping[str, Any], **how: Any
+) -> None:
+    """A map of shares or sizes from 0 on, with their texts, and a colour bar."""
+    how |= {"annot": np.array(texts), "fmt": "", "linewidths": 1.0, "cbar_kws": bar}
+    sns.heatmap(values, vmin=0, cmap=colours, ax=panel, **how)
+
+
+def _name_cells(panel: Axes, lines: Sequence[str], columns: Sequence[str]) -> None:
+    """Names of the lines and columns of a map; long ones of columns are turned."""
+    panel.set_yticks(np.arange(len(lines)) + 0.5, lines, rotation=0, parse_math=False)
+    turned = max(map(len, columns), default=0) > 8
+    how: dict[str, Any] = {"rotation": 30, "ha": "right"} if turned else {"rotation": 0}
+    panel.set_xticks(np.arange(len(columns)) + 0.5, columns, parse_math=False, **how)
+    panel.tick_params(left=False, bottom=False)
 
 
 def _share(value: float) -> str:
@@ -229,9 +216,6 @@ def _share(value: float) -> str:
 
 # Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
-
-
-# --- interactions ---------------------------------------------------------------------------------
 
 
 @validated
@@ -254,14 +238,7 @@ def plot_interactions(
     level : float, default 0.05
         Significance level of the stars.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    TypeError
-        ``interactions`` is not a Dataset, or ``ax`` is not an Axes.
+    %(Axes returned; raises)s
     ValueError
         ``interactions`` is not an interaction matrix; ``level`` outside (0, 1).
 
@@ -279,7 +256,7 @@ def plot_interactions(
     drop, pvalue = interactions["loss_drop"].values, interactions["pvalue_adjusted"].values
     n_lines, n_columns = drop.shape
     size = (max(0.75 * n_columns + 2.8, 4.5), max(0.5 * n_lines + 1.5, 2.6))
-    with one_panel(ax, size, despined=False) as panel:
+    with frame.one_panel(ax, size, despined=False, legend=False) as panel:
         _draw_drops(panel, interactions, pvalue <= level)
         tested = bool(np.isfinite(pvalue).any())
         if tested:
@@ -289,7 +266,7 @@ def plot_interactions(
         else:
             test = "no test was made"
         title = f"Interactions in the effects on {interactions.attrs.get('output_name', 'output')}"
-        panel.set_title(f"{title}\n{test}", parse_math=False, fontsize="medium")
+        frame.name_axes(panel, title=f"{title}\n{test}", fontsize="medium")
     return panel
 
 
@@ -297,24 +274,13 @@ def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> N
     drop = matrix["loss_drop"].values
     names, columns = [list(map(str, matrix[dim].values)) for dim in ("feature", "conditioning")]
     marks = np.where(marked, "*", "")
-    texts = np.array(
-        [
-            [f"{100 * share:.0f} %{mark}" for share, mark in zip(*pair, strict=True)]
-            for pair in zip(drop, marks, strict=True)
-        ]
-    )
-    sns.heatmap(
-        drop,
-        vmin=0,
-        vmax=1,
-        cmap=sns.light_palette(HETEROGENEITY, as_cmap=True),
-        annot=texts,
-        fmt="",
-        mask=np.isnan(drop),
-        linewidths=1.0,
-        cbar_kws={"format": PercentFormatter(1.0), "label": "drop of the loss by the best split"},
-        ax=panel,
-    )
+    texts = [
+        [f"{100 * share:.0f} %{mark}" for share, mark in zip(*pair, strict=True)]
+        for pair in zip(drop, marks, strict=True)
+    ]
+    colours = sns.light_palette(HETEROGENEITY, as_cmap=True)
+    bar = {"label": "drop of the loss by the best split", "format": PercentFormatter(1.0)}
+    _heatmap(panel, drop, texts, colours, bar, mask=np.isnan(drop), vmax=1)
     for row, column in zip(*np.nonzero(np.isnan(drop)), strict=True):
         if names[row] != columns[column]:
             panel.text(column + 0.5, row + 0.5, NOT_ALLOWED, ha="center", va="center", color="0.4")
@@ -323,15 +289,5 @@ def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> N
         f"{name}\n{f'loss {loss}' if loss else 'constant'}"
         for name, loss in zip(names, losses, strict=True)
     ]
-    panel.set_yticks(np.arange(len(names)) + 0.5, labels, rotation=0, parse_math=False)
-    turned = max(map(len, columns), default=0) > 8
-    panel.set_xticks(
-        np.arange(len(columns)) + 0.5,
-        columns,
-        rotation=30 if turned else 0,
-        ha="right" if turned else "center",
-        parse_math=False,
-    )
-    panel.tick_params(left=False, bottom=False)
-    panel.set_ylabel("effect of")
-    panel.set_xlabel("split by")
+    _name_cells(panel, labels, columns)
+    frame.name_axes(panel, "split by", "effect of")

@@ -1,32 +1,28 @@
-"""Legends, labels, marks and notes of plots."""
+"""The entries of legends: their texts, their order, and one legend above the panels of a figure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
 
-import numpy as np
-import xarray as xr
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
-from numpy.typing import NDArray
 
-from rhale_stats.arguments.times import unit_word
 from rhale_stats.arguments.words import warn
-from rhale_stats.drawing.canvas import (
-    EASTERN_LETTERS,
-    date_axis,
-    eastern_fonts,
-    feature_label,
-    new_panels,
-    output_label,
-    upright,
-)
 from rhale_stats.inference.bias import BIASED, LARGE, TOO_FEW
-from rhale_stats.schema.feature_result import Result
-from rhale_stats.schema.features import units_of
+from rhale_stats.printing import text as meaning
 
+# Fonts with Chinese, Japanese and Korean letters by the beginnings of their names, and the letters.
+EASTERN = (
+    *("Noto Sans CJK", "Noto Serif CJK", "Source Han", "WenQuanYi", "Microsoft YaHei", "SimHei"),
+    *("PingFang", "Hiragino", "IPAGothic", "IPAexGothic", "Yu Gothic", "Malgun Gothic"),
+    *("NanumGothic", "Arial Unicode"),
+)
+EASTERN_LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 # Level of the intervals that plots compute if an effect has none.
 LEVEL = 0.95
 # Entries of the legend, column by column, all with two lines so that its rows are aligned.
@@ -41,21 +37,14 @@ GIVEN = ", model as given"
 # Texts after the level of an interval.
 CURVE_INTERVAL, BIN_INTERVAL = "interval, pointwise", "interval of the\naverage in the bin"
 # Of intervals that hold the model, drawn light: the part of the rows, drawn dark within it.
-ROWS_INTERVAL, BIN_ROWS = (
-    "interval, rows alone,\nmodel as given",
-    "interval in the bin,\nrows alone",
-)
-CURVE_BAND, BIN_BAND = (
-    "band of the same,\nsimultaneous over the axis",
-    "band of the bins,\nall at once",
-)
+ROWS_INTERVAL = "interval, rows alone,\nmodel as given"
+BIN_ROWS = "interval in the bin,\nrows alone"
+CURVE_BAND = "band of the same,\nsimultaneous over the axis"
+BIN_BAND = "band of the bins,\nall at once"
 VIOLIN = "local effects\nin the bin"
 # Entries of `plots.bins`. More rows than this are drawn as cells, because points would merge.
-POINTS, WEIGHED, DENSITY = (
-    "local effects",
-    "local effects,\nthe larger the more weight",
-    "local effects,\ndarker where more rows",
-)
+POINTS, WEIGHED = "local effects", "local effects,\nthe larger the more weight"
+DENSITY = "local effects,\ndarker where more rows"
 EDGES = "edges of bins"
 LOSS, CHOSEN = "loss", "chosen:"
 POINTS_DRAWN = 3000
@@ -86,18 +75,16 @@ SAME: dict[str, tuple[str, ...]] = {
     BIN: (CURVE,),
     BIN_INTERVAL: (CURVE_INTERVAL,),
     BIN_BAND: (CURVE_BAND,),
+    BIN_ROWS: (ROWS_INTERVAL,),
+    VIOLIN: (OWN_SPREAD, BIN_SPREAD),
 }
-SAME |= {BIN_ROWS: (ROWS_INTERVAL,), VIOLIN: (OWN_SPREAD, BIN_SPREAD)}
-# The entry of a curve, and of the spread, where they stand for the bins or their rows, too.
-BOTH = {
-    OWN_SPREAD: "± heterogeneity of the rows;\nshapes: their effects in a bin",
-}
-BOTH |= {BIN_SPREAD: BOTH[OWN_SPREAD]}
+# The entry of the spread where it stands for the rows of the bins, too.
+BOTH = dict.fromkeys(
+    (OWN_SPREAD, BIN_SPREAD), "± heterogeneity of the rows;\nshapes: their effects in a bin"
+)
 LEGEND_WIDTH = 40
 # The gid of artists drawn by this package, in a figure that may hold others.
 OURS = "rhale_stats"
-# Minimum height of a panel in numerical errors, so that it does not magnify rounding.
-ERRORS_SHOWN = 20
 CONSTANT = "constant feature:\nno effect to show"
 NO_RANGE = "no range that both curves have:\nno difference to show"
 ONE_BIN = "one bin in\nevery replicate"
@@ -106,82 +93,14 @@ ONE_BIN = "one bin in\nevery replicate"
 # --- legends --------------------------------------------------------------------------------------
 
 
-def grid_of_panels(
-    n_panels: int,
-    n_columns: int,
-    *,
-    panel: tuple[float, float] = (2.4, 2.1),
-    room: float | None = None,
-    sharey: bool = True,
-) -> list[Axes]:
-    """Panels of a new figure, row by row, with ``room`` above them for the legend, in inches."""
-    n_columns = min(n_columns, n_panels)
-    n_lines = -(-n_panels // n_columns)
-    if room is None:
-        room = 0.6 if n_columns > 2 else 1.1
-    size = (panel[0] * n_columns + 0.6, panel[1] * n_lines + room)
-    panels = list(new_panels(n_lines, n_columns, size, sharey=sharey).flat)
-    for unused in panels[n_panels:]:
-        unused.remove()
-    return panels[:n_panels]
+@lru_cache(maxsize=1)
+def eastern_fonts() -> tuple[str, ...]:
+    """Installed fonts with Chinese, Japanese or Korean letters, which the default one lacks."""
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return tuple(sorted(name for name in installed if name.startswith(EASTERN)))
 
 
-def label_axes(panels: Sequence[Axes], effect: xr.Dataset, row: Result) -> None:
-    """Name the axes: output above, then effect and heterogeneity, and the feature below."""
-    # A name such as "cost [$]" is text, not a formula.
-    panels[0].set_ylabel(output_label(effect), parse_math=False)
-    label_bins(panels[1], effect, row)
-    if len(panels) > 2:
-        panels[1].set_xlabel("")
-        panels[2].set_xlabel(feature_label(effect, str(row["feature"].values)), parse_math=False)
-        panels[2].set_ylabel("rows differ\n(SD)")
-
-
-def label_bins(panel: Axes, effect: xr.Dataset, row: Result) -> None:
-    """Name the axes of a panel of effects: derivative of the output, and the feature."""
-    name = str(row["feature"].values)
-    units = units_of(effect, name)
-    output_units = str(effect.attrs.get("output_units", ""))
-    slope = f"d {effect.attrs.get('output_name', 'output')} / d {name}"
-    per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
-    # The panel is low.
-    panel.set_ylabel(upright(slope, per, 26), parse_math=False)
-    panel.set_xlabel(feature_label(effect, name), parse_math=False)
-    date_axis(panel, units)
-
-
-def say(panel: Axes, text: str) -> None:
-    """Write a text in the middle of a panel."""
-    panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
-
-
-def say_constant(panel: Axes, text: str = CONSTANT) -> None:
-    """Write in a panel that the feature is constant."""
-    say(panel, text)
-    # By their looks only: the ticks themselves may be those of other panels too.
-    panel.tick_params(bottom=False, labelbottom=False)
-
-
-def say_empty(panels: Sequence[Axes], text: str = CONSTANT) -> None:
-    """Write in panels, whose axes have no numbers, that there is nothing to draw."""
-    for panel in panels:
-        say_constant(panel, text)
-        panel.tick_params(left=False, labelleft=False)
-
-
-def note(panel: Axes, text: str) -> None:
-    """Write a remark above the right end of a panel."""
-    panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
-
-
-def error_text(row: Result) -> float:
-    """Numerical error of a local effect; 0 if it is not known."""
-    if "local_effect_error" not in row:
-        return 0.0
-    return float(np.nan_to_num(row["local_effect_error"].values))
-
-
-def say_missing_font(panels: list[Axes]) -> None:
+def say_missing_font(panels: Iterable[Axes]) -> None:
     """Warn where names have letters that no installed font can draw."""
     texts = [text.get_text() for panel in panels for text in panel.findobj(Text)]
     if not eastern_fonts() and any(map(EASTERN_LETTERS.search, texts)):
@@ -191,35 +110,59 @@ def say_missing_font(panels: list[Axes]) -> None:
         )
 
 
-def draw_legend(panels: list[Axes]) -> None:
+def level_text(interval: Any) -> str:
+    """Level of an interval in per cent, as text."""
+    return f"{100 * float(interval.attrs['ci_prob']):g} %" if "ci_prob" in interval.attrs else "? %"
+
+
+def source_suffix(source: str) -> str:
+    """Suffix of a label for an interval: what it includes."""
+    return f", {source}" if meaning.holds_model(source) else GIVEN
+
+
+def handles_in(panels: Iterable[Axes]) -> dict[str, Any]:
+    """What panels have for a legend, by its labels; of one label that of the last panel."""
+    return {
+        label: handle
+        for panel in panels
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+
+
+def figure_legend(
+    figure: Any, handles: Mapping[str, Any], texts: Iterable[str], n_columns: int, **how: Any
+) -> Any:
+    """A legend above all panels of a figure; only a constrained layout makes room for it there."""
+    constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+    return figure.legend(
+        list(handles.values()),
+        list(texts),
+        loc="outside upper center" if constrained else "upper center",
+        ncols=n_columns,
+        frameon=False,
+        fontsize="small",
+        **how,
+    )
+
+
+def draw_legend(panels: Iterable[Axes]) -> None:
     """Draw one legend above all panels of a figure, outside the data."""
     say_missing_font(panels)
     for figure in {panel.figure: None for panel in panels}:
-        handles = {
-            label: handle
+        handles = handles_in(
+            panel
             for panel in figure.axes
             if any(artist.get_gid() == OURS for artist in panel.get_children())
-            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
-        }
+        )
         if not handles:
             continue
         for earlier in [legend for legend in figure.legends if legend.get_gid() == OURS]:
             earlier.remove()
         texts = entries(list(handles))
-        labels = list(texts)
-        # Only a constrained layout makes room outside the panels.
-        constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
+        handles = {label: handles[label] for label in texts}
+        spacing = {"handlelength": 1.8, "columnspacing": 1.5}
         for n_columns in (4, 3, 2, 1):
-            legend = figure.legend(
-                [handles[label] for label in labels],
-                list(texts.values()),
-                loc="outside upper center" if constrained else "upper center",
-                ncols=n_columns,
-                frameon=False,
-                fontsize="small",
-                handlelength=1.8,
-                columnspacing=1.5,
-            )
+            legend = figure_legend(figure, handles, texts.values(), n_columns, **spacing)
             legend.set_gid(OURS)
             if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
                 break
@@ -251,17 +194,5 @@ def entries(labels: Sequence[str]) -> dict[str, str]:
 def order_note(label: str) -> int:
     """Place in the legend: that of the first entry of `LEGEND` with which the label begins."""
     label = re.sub(r"^[\d.]+ % ", "", label)
-    # Other statistics stand where the average does.
-    label = re.sub(r"^[\w ]+ effect(,?\n)", r"average effect\1", label)
-    label = re.sub(r"^(interval of the\n)[\w ]+ (in the bin)", r"\1average \2", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]
     return places[0] if places else len(LEGEND)
-
-
-def say_limited(panels: Sequence[Axes] | NDArray[np.object_], n_features: int) -> None:
-    """Write below a figure that not all features are drawn."""
-    panels[0].figure.supxlabel(
-        f"the {len(panels)} most important of {n_features} features; features= or max_features= "
-        f"draws others",
-        fontsize="small",
-    )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from rhale_stats.answers.sentences import outputs_in
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
-from rhale_stats.drawing.canvas import as_array, feature_label, new_panels, several_panels
+from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import quantiles_of
-from rhale_stats.drawing.legend import grid_of_panels
+from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.drawing.profile import grid_quantiles
 from rhale_stats.margins.tables import is_compared
 from rhale_stats.profiles.data import one_profile
@@ -178,22 +178,19 @@ def _in_lines(averages: xr.Dataset) -> xr.Dataset:
     return lines.stack(feature=("term", "by"), create_index=False).assign_coords(feature=names)
 
 
-def _differences(comparison: xr.Dataset, ax: Any, options: Mapping[str, Any]) -> Any:
+def _differences(comparison: xr.Dataset, ax: GivenAxes, options: Mapping[str, Any]) -> Panels:
     """A comparison of curves: one panel a feature."""
     options = {name: value for name, value in options.items() if name != "what"}
     names, n_columns = feature_names(comparison), int(options.pop("n_columns", 2))
-    size = (3.4, 2.6)
-    with several_panels(
-        *("ax", ax, len(names), "one a feature"),
-        lambda: grid_of_panels(len(names), n_columns, panel=size),
-    ) as panels:
+    made = partial(frame.grid_of_panels, len(names), n_columns, panel=(3.4, 2.6))
+    with frame.several_panels(ax, len(names), "one a feature", made, legend=False) as panels:
         for number, (panel, name) in enumerate(zip(panels, names, strict=True)):
             public("plots.compare")(comparison, name, ax=panel, **options)
             for text in panel.texts:  # the hypothesis is the same in all panels
                 text.set_text(text.get_text().rpartition("between the curves: ")[2])
             if number % n_columns:
                 panel.set_ylabel("")
-    return as_array(panels)
+    return panels
 
 
 def _lines(
@@ -217,18 +214,17 @@ def _lines(
     for result in results:
         for name in names:
             feature_position(result, name)
-    n_panels, size = len(results) * len(names), (2.4 * len(names) + 0.6, 2.1 * len(results) + 0.6)
-
-    def made() -> list[Axes]:
-        return list(new_panels(len(results), len(names), size).flat)
-
-    with several_panels("ax", ax, n_panels, "one a result and feature", made) as flat:
-        panels = np.reshape(as_array(flat), (len(results), len(names)))
+    shape = (len(results), len(names))
+    size = (2.4 * len(names) + 0.6, 2.1 * len(results) + 0.6)
+    n_panels, which = len(results) * len(names), "one a result and feature"
+    made = partial(frame.new_panels, *shape, size)
+    with frame.several_panels(ax, n_panels, which, made, legend=False) as flat:
+        panels = np.reshape(flat, shape)
         for line, result in zip(panels, results, strict=True):
             single = "plots.profile" if kinds.PROFILE.holds(result) else "plots.effect"
             for panel, name in zip(line, names, strict=True):
                 public(single)(result, name, ax=panel, **options)
-                panel.set_xlabel(feature_label(result, name), parse_math=False)
+                frame.name_axes(panel, frame.feature_label(result, name))
             _within(line, [result], percentiles, names)
         _label_lines(panels, [_title(result) for result in results])
     return panels
@@ -240,33 +236,22 @@ def _title(result: xr.Dataset) -> str:
     return "M-plot" if method == "m_plot" else method.replace("_", " ").upper()
 
 
-def _label_lines(panels: Any, titles: Sequence[str]) -> None:
+def _label_lines(panels: Panels, titles: Sequence[str]) -> None:
     """Names of the methods at the left, one scale a line, and one legend."""
-    handles: dict[str, Any] = {}
     for line, title in zip(panels, titles, strict=True):
         low, high = zip(*[panel.get_ylim() for panel in line], strict=True)
         for number, panel in enumerate(line):
             panel.set_ylim(min(low), max(high))
             panel.tick_params(labelleft=not number)
-            panel.set_ylabel("" if number else title, parse_math=False)
-            panel.set_title("")
-            legend = panel.get_legend()
-            if legend is not None:
-                legend.remove()
-            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-                handles.setdefault(label, handle)
+            frame.name_axes(panel, y="" if number else title, title="")
+            if panel.get_legend() is not None:
+                panel.get_legend().remove()
     figure = panels[0, 0].figure
-    for legend in figure.legends:
-        legend.remove()
-    constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="outside upper center" if constrained else "upper center",
-        ncols=min(panels.shape[1], 3),
-        frameon=False,
-        fontsize="small",
-    )
+    for earlier in figure.legends:
+        earlier.remove()
+    # In their order from the first panel on, and each as it looks there.
+    handles = legend.handles_in([*panels.flat, *panels.flat[::-1]])
+    legend.figure_legend(figure, handles, handles, min(panels.shape[1], 3))
 
 
 def _within(
@@ -294,26 +279,14 @@ def _within(
         label = " ".join((panel.get_title() or panel.get_xlabel()).split())
         for result in curves:
             features = feature_names(result)
-            name = (
-                names[number]
-                if names is not None
-                else next(
-                    (
-                        feature
-                        for feature in features
-                        if label == feature or label.startswith(f"{feature} [")
-                    ),
-                    None,
-                )
-            )
-            ends = None if name is None else _ends(result, name, shares)
+            labelled = (name for name in features if label == name or label.startswith(f"{name} ["))
+            name = next(labelled, None) if names is None else names[number]
+            if name is None:
+                continue
+            if kinds.PROFILE.holds(result):
+                ends = grid_quantiles(one_profile(result, name), shares)
+            else:
+                ends = quantiles_of(one_feature(result, name), shares)
             if ends is not None and ends[0] < ends[1]:
                 panel.set_xlim(*ends)
     return panels
-
-
-def _ends(result: xr.Dataset, feature: str | int, shares: Any) -> Any:
-    """Percentiles of the rows of one feature; None where they are not known."""
-    if not kinds.PROFILE.holds(result):
-        return quantiles_of(one_feature(result, feature), shares)
-    return grid_quantiles(one_profile(result, feature), shares)

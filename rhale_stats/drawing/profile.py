@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,26 +15,8 @@ from matplotlib.collections import LineCollection
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing.canvas import (
-    AVERAGE,
-    HETEROGENEITY_FILL,
-    REFERENCE,
-    UNCERTAINTY,
-    UNCERTAINTY_LIGHT,
-    as_array,
-    date_axis,
-    draw_area,
-    draw_ends,
-    draw_missing,
-    draw_spread,
-    feature_label,
-    one_panel,
-    output_label,
-    several_panels,
-    upright,
-)
-from rhale_stats.drawing.curve import enlarge
-from rhale_stats.drawing.legend import CONSTANT, ERRORS_SHOWN, grid_of_panels, say
+from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.drawing.rows import RowColours, coloured
 from rhale_stats.drawing.surface import draw_pair
 from rhale_stats.inference.parts import is_of_both, with_rows_alone
@@ -91,49 +74,33 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             f"comparison must be what compare_methods returned; this one holds "
             f"{', '.join(str(name) for name in comparison.data_vars)}."
         )
-    with one_panel(ax, (6.4, 4.0)) as panel:
-        attrs = comparison.attrs
-        panel.set_xlabel(
-            with_units(str(attrs["feature"]), str(attrs["feature_units"])), parse_math=False
-        )
-        panel.set_ylabel(output_label(comparison), parse_math=False)
-        panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
-        colours = sns.color_palette("colorblind", comparison.sizes["effect_method"])
-        x, nominal = comparison["grid_value"].values, "level" in comparison.coords
-        with_errors = np.flatnonzero(comparison["curve_se"].notnull().any("grid"))
-        for number, colour in enumerate(colours):
+    attrs, n_methods = comparison.attrs, comparison.sizes["effect_method"]
+    x, nominal = comparison["grid_value"].values, "level" in comparison.coords
+    with frame.one_panel(ax, (6.4, 4.0), legend=False) as panel:
+        name = with_units(str(attrs["feature"]), str(attrs["feature_units"]))
+        frame.name_axes(panel, name, frame.output_label(comparison))
+        frame.draw_zero(panel, gid=None)
+        last = max(np.flatnonzero(comparison["curve_se"].notnull().any("grid")), default=-1)
+        for number, colour in enumerate(sns.color_palette("colorblind", n_methods)):
             row = comparison.isel(effect_method=number)
             curve, se = row["curve"].values, row["curve_se"].values
-            name = str(row["effect_method"].values)
+            name, how = str(row["effect_method"].values), {"color": colour}
             if nominal:
-                width = 0.8 / len(colours)
-                positions = x + width * (number - (len(colours) - 1) / 2)
-                panel.bar(positions, curve, 0.9 * width, color=colour, alpha=0.8, label=name)
-                panel.errorbar(
-                    positions,
-                    curve,
-                    se,
-                    fmt="none",
-                    ecolor=AVERAGE,
-                    elinewidth=1.4,
-                    capsize=2,
-                    label=STANDARD_ERROR if number == max(with_errors, default=-1) else None,
-                )
+                width = 0.8 / n_methods
+                places = x + width * (number - (n_methods - 1) / 2)
+                panel.bar(places, curve, 0.9 * width, alpha=0.8, label=name, **how)
+                label = STANDARD_ERROR if number == last else None
+                dark: dict[str, Any] = {"ecolor": frame.AVERAGE, "capsize": 2, "label": label}
+                frame.draw_whiskers(panel, places, curve, se, 1.4, **dark)
                 continue
-            panel.fill_between(x, curve - se, curve + se, color=colour, alpha=0.25, linewidth=0)
-            panel.plot(
-                x,
-                curve,
-                color=colour,
-                linestyle=LINES[number % len(LINES)],
-                linewidth=1.8,
-                label=name,
-            )
+            frame.draw_between(panel, x, (curve - se, curve + se), alpha=0.25, **how)
+            dashes = LINES[number % len(LINES)]
+            panel.plot(x, curve, linestyle=dashes, linewidth=1.8, label=name, **how)
         if nominal:
             panel.set_xticks(x, levels(comparison), parse_math=False)
         else:
             draw_shares(panel, x, comparison["weight_share"].values)
-        legend(panel)
+        draw_panel_legend(panel)
     return panel
 
 
@@ -186,15 +153,9 @@ def plot_profile(
         A value of the feature. The curve, and with `ice` every single curve, is drawn as the
         difference from its value there, with errors of that difference.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    KeyError
-        Unknown feature.
-    TypeError, ValueError
+    %(Axes returned; raises)s
+    %(unknown feature)s
+    ValueError
         ``profile`` is not a profile, or has several outputs; ``hue`` has another number of rows, or
         there are no rows to colour.
 
@@ -221,11 +182,20 @@ def plot_profile(
     """
     profile = check_profile(profile)
     row = _checked_reference(profile, feature, reference)
-    with one_panel(ax, (6.4, 4.0)) as panel:
+    by = None
+    if hue is not None:
+        values = _values(hue, profile)
+        if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
+            raise ValueError(
+                "hue colours ICE curves and Shapley values along an axis; the profile has none. "
+                "Make it with ice or shap_dependence, or leave hue out."
+            )
+        by = coloured(values, row.sizes["obs"])
+    with frame.one_panel(ax, (6.4, 4.0), legend=False) as panel:
         _label(panel, profile, row)
-        _draw(panel, profile, row, None if hue is None else _coloured(_values(hue, profile), row))
+        _draw(panel, profile, row, by)
         if row.sizes["grid"] and not pair_of(row):
-            legend(panel)
+            draw_panel_legend(panel)
     return panel
 
 
@@ -245,16 +215,6 @@ def _values(hue: str | ArrayLike, profile: xr.Dataset) -> ArrayLike:
     return values.map(dict(enumerate(row["level"].values))).rename(hue)
 
 
-def _coloured(hue: ArrayLike, row: xr.Dataset) -> RowColours:
-    """Colours of the rows of ICE curves or Shapley values."""
-    if is_nominal(row) or not {"ice", "shap_value"} & set(map(str, row.data_vars)):
-        raise ValueError(
-            "hue colours ICE curves and Shapley values along an axis; the profile has none. Make "
-            "it with ice or shap_dependence, or leave hue out."
-        )
-    return coloured(hue, row.sizes["obs"])
-
-
 def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:
     """One feature, relative to a value; refused where the difference means nothing."""
     if reference is not None and profile.attrs["method"] == "shap_dependence":
@@ -269,9 +229,9 @@ def plot_profiles(
     profile: xr.Dataset,
     positions: Sequence[int],
     n_columns: int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+    ax: GivenAxes,
     reference: Mapping[str, Any],
-) -> NDArray[np.object_]:
+) -> Panels:
     """Several features of a profile, each drawn as by `plots.profile`, with one y scale."""
     names = feature_names(profile)
     shown = [
@@ -290,7 +250,7 @@ def grid_quantiles(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
 
 
 def keep_to_rows_of(
-    panels: NDArray[np.object_],
+    panels: Panels,
     profile: xr.Dataset,
     features: Sequence[str | int],
     percentiles: tuple[float, float],
@@ -307,8 +267,8 @@ def plot_profile_outputs(
     feature: str | int,
     *,
     n_columns: int = 3,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
-) -> NDArray[np.object_]:
+    ax: GivenAxes = None,
+) -> Panels:
     """One feature of a profile of several outputs: one panel per output, with one y scale."""
     parts = [
         check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
@@ -325,18 +285,14 @@ def plot_profile_outputs(
 def _panels(
     shown: list[tuple[xr.Dataset, xr.Dataset]],
     n_columns: int,
-    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None,
+    ax: GivenAxes,
     what: str,
-) -> NDArray[np.object_]:
+) -> Panels:
     """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
     n, one_scale = len(shown), not any(pair_of(row) for _, row in shown)
-    with several_panels(
-        "ax",
-        ax,
-        n,
-        what,
-        lambda: grid_of_panels(n, n_columns, panel=(2.6, 2.3), room=0.8, sharey=one_scale),
-    ) as panels:
+    size: dict[str, Any] = {"panel": (2.6, 2.3), "room": 0.8, "sharey": one_scale}
+    made = partial(frame.grid_of_panels, n, n_columns, **size)
+    with frame.several_panels(ax, n, what, made, legend=False) as panels:
         width = min(n_columns, n)
         for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
             _label(panel, profile, row)
@@ -344,49 +300,37 @@ def _panels(
                 panel.set_ylabel("")
             _draw(panel, profile, row)
         if ax is None and not all(pair_of(row) for _, row in shown):
-            handles: dict[str, Any] = {}
-            for panel in panels:
-                for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-                    handles.setdefault(label, handle)
-            panels[0].figure.legend(
-                list(handles.values()),
-                list(handles),
-                loc="outside upper center",
-                ncols=3,
-                frameon=False,
-                fontsize="small",
-            )
-    return as_array(panels)
+            # In their order from the first panel on, and each as it looks there.
+            handles = legend.handles_in([*panels, *panels[::-1]])
+            legend.figure_legend(panels[0].figure, handles, handles, 3)
+    return panels
 
 
 def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
     name = str(row["feature"].values)
+    frame.name_feature(panel, profile, name)
     units = units_of(profile, name)
-    panel.set_xlabel(feature_label(profile, name), parse_math=False)
-    date_axis(panel, units)
     output, output_units = [str(profile.attrs[key]) for key in ("output_name", "output_units")]
-    label = output_label(row)
-    if "reference" in row.attrs:
-        panel.set_ylabel(label, parse_math=False)
-        return
-    if profile.attrs.get("ice_kind") == "derivative":
-        per = f"{output_units} per {units}" if units and output_units else ""
-        label = upright(f"d {output} / d {name}", per)
-    elif profile.attrs["centering"] == "none" and profile.attrs["method"] != "shap_dependence":
-        label = upright(f"mean of {output}", output_units)
-    panel.set_ylabel(label, parse_math=False)
+    label = frame.output_label(row)
+    if "reference" not in row.attrs:
+        if profile.attrs.get("ice_kind") == "derivative":
+            per = f"{output_units} per {units}" if units and output_units else ""
+            label = frame.upright(f"d {output} / d {name}", per)
+        elif profile.attrs["centering"] == "none" and profile.attrs["method"] != "shap_dependence":
+            label = frame.upright(f"mean of {output}", output_units)
+    frame.name_axes(panel, y=label)
 
 
 def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | None = None) -> None:
     if not row.sizes["grid"]:
-        say(panel, CONSTANT)
+        frame.say(panel, legend.CONSTANT)
         panel.set_xticks([])
         return
     if pair_of(row):
         draw_pair(panel, row)
         return
     if profile.attrs["centering"] != "none" or "reference" in row.attrs:
-        panel.axhline(0, color=REFERENCE, linewidth=0.6, zorder=0.5)
+        frame.draw_zero(panel, gid=None)
     if is_nominal(row):
         _draw_levels(panel, row)
     else:
@@ -397,17 +341,16 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | No
         if "missing_curve" in row and row["missing_curve"].notnull():
             se = float(np.nan_to_num(row["missing_curve_se"].values))
             last = float(row["grid_value"].values[-1])
-            draw_missing(panel, last, float(row["missing_curve"]), se, NO_VALUE)
+            frame.draw_missing(panel, last, float(row["missing_curve"]), se, NO_VALUE)
         draw_shares(panel, row["grid_value"].values, row["weight_share"].values)
     error = float(np.nan_to_num(row["output_error"].values)) if "output_error" in row else 0.0
-    enlarge(panel, ERRORS_SHOWN * error)
+    frame.enlarge(panel, frame.ERRORS_SHOWN * error)
 
 
-def legend(panel: Axes) -> None:
+def draw_panel_legend(panel: Axes) -> None:
     """Draw the legend above the panel, outside the data."""
-    panel.legend(
-        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
-    )
+    place: dict[str, Any] = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    panel.legend(frameon=False, fontsize="small", ncols=2, **place)
 
 
 def _some(n_rows: int, most: int) -> NDArray[np.intp]:
@@ -427,43 +370,36 @@ def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
         curves = curves[complete]
         drawn = _some(len(curves), CURVES_DRAWN)
         x = row["grid_value"].values
-        lines = LineCollection(
-            [np.column_stack([x, curve]) for curve in curves[drawn]],
-            colors=ROWS if by is None else by.colours[complete][drawn],
-            linewidths=0.5 if by is None else 0.8,
-            alpha=0.5 if by is None else 0.8,
-            zorder=0.8,
-            label=_count("ICE curves", len(drawn), len(curves)),
-        )
-        panel.add_collection(lines)
+        look: dict[str, Any] = {"colors": ROWS, "linewidths": 0.5, "alpha": 0.5}
+        if by is not None:
+            look = {"colors": by.colours[complete][drawn], "linewidths": 0.8, "alpha": 0.8}
+        points = [np.column_stack([x, curve]) for curve in curves[drawn]]
+        lines = LineCollection(points, zorder=0.8, **look)
+        frame.add(panel, lines, _count("ICE curves", len(drawn), len(curves)))
         panel.autoscale_view()
     if "shap_value" in row:
         x, phi = row["x"].values, row["shap_value"].values - float(row["curve_offset"])
         drawn = _some(len(x), POINTS_DRAWN)
-        panel.scatter(
-            x[drawn],
-            phi[drawn],
-            s=5,
-            color=ROWS if by is None else by.colours[drawn],
-            alpha=0.5 if by is None else 0.9,
-            linewidths=0,
-            zorder=1.5,
-            label=_count("Shapley values", len(drawn), len(x)),
-        )
+        how: dict[str, Any] = {"color": ROWS, "alpha": 0.5}
+        if by is not None:
+            how = {"color": by.colours[drawn], "alpha": 0.9}
+        label = _count("Shapley values", len(drawn), len(x))
+        panel.scatter(x[drawn], phi[drawn], s=5, linewidths=0, zorder=1.5, label=label, **how)
 
 
 def _draw_curve(panel: Axes, row: xr.Dataset, *, spread: bool = True) -> None:
     x, curve, width = [row[name].values for name in ("grid_value", "curve", "curve_std")]
     if spread and np.isfinite(width).any():  # it would cover colours
-        draw_spread(panel, x, curve, width, alpha=0.7, label=SPREAD)
-    panel.plot(x, curve, color=AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
-    rows = _rows_alone(row)
-    for number, (ends, label, dashes) in enumerate(_errors(row)):
-        if rows is not None and not number:
-            draw_area(panel, x, ends, label)
-            draw_area(panel, x, *rows, dark=True)
+        how: dict[str, Any] = {"color": frame.HETEROGENEITY_FILL, "alpha": 0.7, "zorder": 1}
+        frame.draw_between(panel, x, (curve - width, curve + width), SPREAD, **how)
+    panel.plot(x, curve, color=frame.AVERAGE, linewidth=1.6, zorder=3, label=_name(row))
+    for error in _errors(row):
+        if error.part:
+            frame.draw_area(panel, x, error.ends, error.label, dark=error.part == "rows")
         else:
-            draw_ends(panel, x, ends, label, linewidth=0.9, linestyle=dashes, zorder=2.5)
+            dashes: Any = "-" if error.is_band else frame.DASHES
+            how = {"linewidth": 0.9, "linestyle": dashes, "zorder": 2.5}
+            frame.draw_ends(panel, x, error.ends, error.label, **how)
 
 
 def _name(row: xr.Dataset) -> str:
@@ -472,99 +408,69 @@ def _name(row: xr.Dataset) -> str:
     return "mean derivative" if row.attrs.get("ice_kind") == "derivative" else text
 
 
-def _errors(row: xr.Dataset) -> list[tuple[FloatArray, str, object]]:
-    """Ends of the curve's interval or band, (end, grid), with label and line style."""
-    out: list[tuple[FloatArray, str, object]] = []
-    if "curve_ci" in row:
-        level = 100 * float(row["curve_ci"].attrs["ci_prob"])
-        ends = row["curve_ci"].transpose("ci_bound", "grid").values
-        label = f"{level:g} % interval, pointwise{_model(row['curve_ci'])}"
-        out.append((ends, label, (0, (4, 2))))
-    elif "curve_se" in row:
-        curve, se = row["curve"].values, row["curve_se"].values
-        label = f"{STANDARD_ERROR}{_model(row['curve_se'])}"
-        out.append((np.stack([curve - se, curve + se]), label, (0, (4, 2))))
-    if "curve_band" in row:
-        level = 100 * float(row["curve_band"].attrs["ci_prob"])
-        ends = row["curve_band"].transpose("ci_bound", "grid").values
-        out.append((ends, f"{level:g} % band, simultaneous{_model(row['curve_band'])}", "-"))
-    return out
+class _Error(NamedTuple):
+    """Ends of the interval or band of a curve, (end, grid), and its entry in the legend.
 
-
-def _rows_alone(row: xr.Dataset) -> tuple[FloatArray, str] | None:
-    """Ends of the first of the errors by the rows alone, and its label, where it holds the model.
-
-    None where that is all it holds.
+    Of an interval that holds the model, ``part`` is "whole", and "rows" of that of the rows alone.
     """
+
+    ends: FloatArray
+    label: str
+    part: str = ""
+    is_band: bool = False
+
+
+def _errors(row: xr.Dataset) -> list[_Error]:
+    """The interval, or else plus and minus the standard error; that of the rows alone; the band."""
+    curve, parts = row["curve"].values, with_rows_alone(row) if "curve_ci" in row else row
+
+    def ends(name: str) -> FloatArray:
+        if name.startswith("curve_se"):
+            return np.stack([curve - parts[name].values, curve + parts[name].values])
+        return np.asarray(parts[name].transpose("ci_bound", "grid").values)
+
+    def label(name: str, text: str) -> str:
+        source = str(row[name].attrs.get("source", "rows"))
+        return f"{text}, {source}" if holds_model(source) else text
+
+    out = []
     if "curve_ci" in row:
-        row = with_rows_alone(row)
-        if "curve_ci_rows" not in row:
-            return None
-        level = 100 * float(row["curve_ci"].attrs["ci_prob"])
-        ends = row["curve_ci_rows"].transpose("ci_bound", "grid").values
-        return ends, f"{level:g} % interval, rows alone"
-    has_rows_alone = "curve_se_rows" in row and is_of_both(
-        str(row["curve_se"].attrs.get("source", ""))
-    )
-    if not has_rows_alone:
-        return None
-    curve, se = row["curve"].values, row["curve_se_rows"].values
-    return np.stack([curve - se, curve + se]), f"{STANDARD_ERROR}, rows alone"
-
-
-def _model(error: xr.DataArray) -> str:
-    """Suffix of a label for an error that holds the parameters of the model."""
-    source = str(error.attrs.get("source", "rows"))
-    return f", {source}" if holds_model(source) else ""
+        name, more = "curve_ci", ", pointwise"
+        text = f"{legend.level_text(row['curve_ci'])} interval"
+        by_rows = "curve_ci_rows" in parts
+    else:
+        name, text, more = "curve_se", STANDARD_ERROR, ""
+        by_rows = "curve_se_rows" in row and is_of_both(str(row[name].attrs.get("source", "")))
+    if name in row:
+        out.append(_Error(ends(name), label(name, text + more), "whole" if by_rows else ""))
+    if by_rows:
+        out.append(_Error(ends(f"{name}_rows"), f"{text}, rows alone", "rows"))
+    if "curve_band" in row:
+        text = f"{legend.level_text(row['curve_band'])} band, simultaneous"
+        out.append(_Error(ends("curve_band"), label("curve_band", text), is_band=True))
+    return out
 
 
 def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:
     """Draw where the rows are: a tick per grid point, darker for more rows."""
-    shade = 0.9 - 0.7 * np.sqrt(share / share.max())
-    panel.vlines(
-        x,
-        0,
-        0.025,
-        colors=[str(grey) for grey in shade],
-        linewidths=1.2,
-        transform=panel.get_xaxis_transform(),
-        zorder=2,
-    )
+    shades = [str(grey) for grey in 0.9 - 0.7 * np.sqrt(share / share.max())]
+    place = panel.get_xaxis_transform()
+    panel.vlines(x, 0, 0.025, colors=shades, linewidths=1.2, transform=place, zorder=2)
 
 
 def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
     """Draw bars of the levels, with the share of their rows below their names."""
     x, curve = row["grid_value"].values, row["curve"].values
-    panel.bar(x, curve, width=0.7, color=HETEROGENEITY_FILL, zorder=1, label=_name(row))
+    fill = frame.HETEROGENEITY_FILL
+    panel.bar(x, curve, width=0.7, color=fill, zorder=1, label=_name(row))
     if row["curve_std"].notnull().any():
-        panel.errorbar(
-            x - 0.12,
-            curve,
-            row["curve_std"].values,
-            fmt="none",
-            ecolor=ROWS,
-            elinewidth=1.2,
-            zorder=2,
-            label=SPREAD,
-        )
-    rows, errors = (
-        _rows_alone(row),
-        [(number, *error[:2]) for number, error in enumerate(_errors(row))],
-    )
-    if rows is not None:
-        errors.insert(1, (0, *rows))
-    for place, (number, ends, label) in enumerate(errors):
-        panel.errorbar(
-            x + 0.12 * (number + 1),
-            curve,
-            np.abs(ends - curve),
-            fmt="none",
-            ecolor=UNCERTAINTY if rows is None or place else UNCERTAINTY_LIGHT,
-            elinewidth=1.4 if rows is None or number else 2.2,
-            capsize=3 if number else 0,
-            zorder=2.5,
-            label=label,
-        )
+        how: dict[str, Any] = {"ecolor": ROWS, "zorder": 2, "label": SPREAD}
+        frame.draw_whiskers(panel, x - 0.12, curve, row["curve_std"].values, 1.2, **how)
+    for error in _errors(row):
+        how = {"capsize": 3 if error.is_band else 0, "zorder": 2.5, "label": error.label}
+        how["ecolor"] = frame.UNCERTAINTY_LIGHT if error.part == "whole" else frame.UNCERTAINTY
+        place, width = x + (0.24 if error.is_band else 0.12), 2.2 if error.part else 1.4
+        frame.draw_whiskers(panel, place, curve, np.abs(error.ends - curve), width, **how)
     panel.set_xticks(x, levels(row), parse_math=False)
 
 

@@ -17,21 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.drawing.canvas import HETEROGENEITY, HETEROGENEITY_FILL, REFERENCE
-from rhale_stats.drawing.curve import draw_pieces, enlarge
-from rhale_stats.drawing.legend import (
-    BARS,
-    DENSITY,
-    EDGES,
-    ERRORS_SHOWN,
-    OURS,
-    POINTS,
-    POINTS_DRAWN,
-    VIOLIN,
-    WEIGHED,
-    error_text,
-    note,
-)
+from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing.curve import draw_pieces
+from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL
 from rhale_stats.effects.provenance import check_no_other_model
 from rhale_stats.local.rows import own_columns
 from rhale_stats.schema.dimensions import LEFT
@@ -55,9 +43,8 @@ class RowColours(NamedTuple):
     def explain(self, panel: Axes) -> None:
         """Add entries of the legend, or a scale beside the panel."""
         for level, colour in self.levels.items():
-            panel.plot(
-                [], [], color=colour, linewidth=2, label=f"{self.name} {level}".strip(), gid=OURS
-            )
+            label = f"{self.name} {level}".strip()
+            panel.plot([], [], color=colour, linewidth=2, label=label, gid=legend.OURS)
         if self.ends is not None:
             scale = ScalarMappable(Normalize(*self.ends), SHADES)
             panel.figure.colorbar(scale, ax=panel, label=self.name)
@@ -126,7 +113,7 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     # Without removing the slope a violin would be long where rows differ only in x.
     away = rows.x - middle[rows.bin]
     moved = rows._replace(local_effect=rows.local_effect - slope[rows.bin] * away)
-    violins = _violins(moved, len(width), error_text(row))
+    violins = _violins(moved, len(width), frame.error_text(row))
     outlines: list[FloatArray] = []
     flat: list[FloatArray] = []
     for position in np.flatnonzero(violins.occupied):
@@ -140,37 +127,25 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
         ]
         outline = np.concatenate([side, other[::-1]])
         (flat if violins.flat[position] else outlines).append(outline)
-    room = width.min() / np.ptp(edges) * panel.get_window_extent().width * 72 / panel.figure.dpi
+    room = width.min() / np.ptp(edges) * frame.width_of(panel)
     line = float(np.clip(0.05 * room, 0.15, 0.5))
-    shapes = PolyCollection(
-        outlines,
-        facecolors=HETEROGENEITY_FILL,
-        edgecolors=HETEROGENEITY,
-        linewidths=line,
-        zorder=1,
-    )
+    how: dict[str, Any] = {"linewidths": line, "zorder": 1}
     # Before the violins the limits are those of the bins.
     bins = panel.get_ylim()
     if outlines:
-        shapes.set_label(VIOLIN)
-        panel.add_collection(shapes)
+        fill, edge = HETEROGENEITY_FILL, HETEROGENEITY
+        shapes = PolyCollection(outlines, facecolors=fill, edgecolors=edge, **how)
+        frame.add(panel, shapes, legend.VIOLIN)
     if flat:
-        panel.add_collection(LineCollection(flat, colors=HETEROGENEITY, linewidths=line, zorder=1))
+        frame.add(panel, LineCollection(flat, colors=HETEROGENEITY, **how))
     panel.set_autoscaley_on(True)
     panel.autoscale_view(scalex=False)
-    off_scale = shorten_tails(panel, rows, bins)
-    if off_scale:
-        say_off_scale(panel, off_scale)
+    shorten_tails(panel, rows, bins)
     panel.set_ylim(panel.get_ylim())
 
 
-def say_off_scale(panel: Axes, share: float) -> None:
-    """Write the share of local effects that lie outside the panel on it."""
-    note(panel, f"{100 * share:.2g} % of local effects off the scale")
-
-
-def shorten_tails(panel: Axes, rows: RowsInBins, bins: tuple[float, float]) -> float:
-    """Cut long tails of local effects off the panel; return the share of rows that is hidden.
+def shorten_tails(panel: Axes, rows: RowsInBins, bins: tuple[float, float]) -> None:
+    """Cut long tails of local effects off the panel, and write the share of rows that is hidden.
 
     A few rows at a hundred times the usual distance from the mean would make the bins invisible.
     The panel always contains the bins and the central part of the local effects.
@@ -181,10 +156,12 @@ def shorten_tails(panel: Axes, rows: RowsInBins, bins: tuple[float, float]) -> f
     bottom, top = min(bins[0], ends[0]), max(bins[1], ends[1])
     margin = 0.05 * (top - bottom)
     if np.diff(panel.get_ylim())[0] < LONG_TAILS * (top - bottom):
-        return 0.0
+        return
     panel.set_ylim(bottom - margin, top + margin)
     outside = (g < bottom - margin) | (g > top + margin)
-    return float(weight[outside].sum() / weight.sum())
+    share = float(weight[outside].sum() / weight.sum())
+    if share:
+        frame.note(panel, f"{100 * share:.2g} % of local effects off the scale")
 
 
 class _Violins(NamedTuple):
@@ -262,51 +239,34 @@ def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     """Draw rows as points or density, edges, and the bin effects with their band."""
     edges = row["edge_value"].values
     span = np.ptp(edges)
-    room = np.diff(edges).min() / span * panel.get_window_extent().width * 72 / panel.figure.dpi
+    room = np.diff(edges).min() / span * frame.width_of(panel)
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
     draw_pieces(panel, row, np.clip(0.05 * room, 0.2, 0.8))
     bins = panel.get_ylim()
-    many = len(rows.x) > POINTS_DRAWN
+    many = len(rows.x) > legend.POINTS_DRAWN
     if many:
         panel.update_datalim(np.column_stack([rows.x, rows.local_effect]))
     else:
         _draw_points(panel, rows)
     panel.autoscale_view(scalex=False)
-    off_scale = shorten_tails(panel, rows, bins)
-    if off_scale:
-        say_off_scale(panel, off_scale)
-    enlarge(panel, ERRORS_SHOWN * error_text(row))
+    shorten_tails(panel, rows, bins)
+    frame.enlarge(panel, frame.ERRORS_SHOWN * frame.error_text(row))
     if many:
         limits = panel.get_ylim()
         _draw_density(panel, rows)
         panel.set_ylim(limits)
-    lines = panel.vlines(
-        edges,
-        0,
-        1,
-        transform=panel.get_xaxis_transform(),
-        colors=REFERENCE,
-        linewidth=np.clip(0.05 * room, 0.2, 0.7),
-        zorder=2.2,
-        label=EDGES,
-    )
-    lines.set_gid(OURS)
+    how: dict[str, Any] = {"colors": frame.REFERENCE, "linewidth": np.clip(0.05 * room, 0.2, 0.7)}
+    how |= {"transform": panel.get_xaxis_transform(), "zorder": 2.2, "gid": legend.OURS}
+    panel.vlines(edges, 0, 1, label=legend.EDGES, **how)
 
 
 def _draw_points(panel: Axes, rows: RowsInBins) -> None:
     usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
     share = rows.weight / rows.weight.mean()
-    weighed = bool((share != share[0]).any())
-    panel.scatter(
-        rows.x,
-        rows.local_effect,
-        s=share * min(usual, LARGEST_POINT / share.max()),
-        color="0.25",
-        alpha=0.6,
-        linewidths=0,
-        zorder=3.5,
-        label=WEIGHED if weighed else POINTS,
-    )
+    area = share * min(usual, LARGEST_POINT / share.max())
+    label = legend.WEIGHED if (share != share[0]).any() else legend.POINTS
+    how: dict[str, Any] = {"color": "0.25", "alpha": 0.6, "linewidths": 0, "zorder": 3.5}
+    panel.scatter(rows.x, rows.local_effect, s=area, label=label, **how)
 
 
 def _draw_density(panel: Axes, rows: RowsInBins) -> None:
@@ -314,27 +274,19 @@ def _draw_density(panel: Axes, rows: RowsInBins) -> None:
     box = panel.get_window_extent()
     low, high = rows.x.min(), rows.x.max()
     n_high = max(int(DENSITY_CELLS * box.height / box.width / np.sqrt(3)), 2)
-    cells = panel.hexbin(
-        rows.x,
-        rows.local_effect,
-        rows.weight,
-        reduce_C_function=np.sum,
-        gridsize=(DENSITY_CELLS, n_high),
-        extent=(low, high, *panel.get_ylim()),
-        linewidths=0.1,
-        zorder=2,
-    )
+    grid: dict[str, Any] = {"gridsize": (DENSITY_CELLS, n_high), "reduce_C_function": np.sum}
+    grid |= {"extent": (low, high, *panel.get_ylim()), "linewidths": 0.1, "zorder": 2}
+    cells = panel.hexbin(rows.x, rows.local_effect, rows.weight, **grid)
     weight = np.asarray(cells.get_array())
     cells.set_array(None)
     cells.set_facecolor(_shades(weight))
     cells.set_edgecolor("face")
-    cells.set_label(DENSITY)
+    cells.set_label(legend.DENSITY)
 
 
 def rows_of(local: xr.Dataset, row: FeatureResult) -> RowsInBins | None:
     """Rows of ``local`` in the bins of ``row``; None for a constant feature."""
-    name = row.name
-    if name not in feature_names(local):
+    if (name := row.name) not in feature_names(local):
         raise KeyError(
             f"local must hold the feature {name!r}; it holds "
             f"{', '.join(map(repr, feature_names(local)))}. Pass the local effects that effect "
@@ -383,7 +335,8 @@ def draw_row_bars(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
         )
     low, median, high = quantiles
     limits = [*panel.get_ylim(), np.nanmin(low), np.nanmax(high)]
-    panel.bar(middle, high - low, width, low, color=HETEROGENEITY_FILL, zorder=1, label=BARS)
+    how: dict[str, Any] = {"color": HETEROGENEITY_FILL, "zorder": 1, "label": legend.BARS}
+    panel.bar(middle, high - low, width, low, **how)
     at_median: dict[str, Any] = {"colors": HETEROGENEITY, "linewidth": 0.8, "zorder": 1.1}
     panel.hlines(median, middle - width / 2, middle + width / 2, **at_median)
     panel.set_ylim(min(limits), max(limits))
@@ -406,15 +359,12 @@ def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
         weight = np.bincount(cell, rows.weight, RUG_CELLS)
         left = low + span * np.flatnonzero(weight) / RUG_CELLS
         right = left + span / RUG_CELLS
-        rug = PolyCollection(
-            [
-                [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
-                for a, b in zip(left, right, strict=True)
-            ],
-            facecolors=_shades(weight),
-            edgecolors="face",
-            linewidths=0.1,
-        )
+        outlines = [
+            [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
+            for a, b in zip(left, right, strict=True)
+        ]
+        shades = _shades(weight)
+        rug = PolyCollection(outlines, facecolors=shades, edgecolors="face", linewidths=0.1)
     rug.set_transform(panel.get_xaxis_transform())
     rug.set_gid("rug")
     panel.add_collection(rug)

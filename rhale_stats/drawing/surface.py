@@ -13,15 +13,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
-from rhale_stats.drawing.canvas import (
-    HETEROGENEITY,
-    HETEROGENEITY_FILL,
-    OTHER,
-    one_panel,
-    output_label,
-)
-from rhale_stats.drawing.compare import pvalue_text
-from rhale_stats.drawing.legend import ERRORS_SHOWN
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.schema.checks import check_dataset
@@ -32,7 +24,8 @@ from rhale_stats.schema.validation import validated
 
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
-    "second order", [HETEROGENEITY, HETEROGENEITY_FILL, "white", "#f6cfb3", OTHER]
+    "second order",
+    [frame.HETEROGENEITY, frame.HETEROGENEITY_FILL, "white", "#f6cfb3", frame.OTHER],
 )
 # Hatching of cells without rows, and colour where the surface is unknown.
 HATCH, UNKNOWN = "////", "0.92"
@@ -63,14 +56,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     contour : bool, default False
         Draw labelled lines of equal height; for two numeric features only.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    TypeError
-        ``surface`` is not a Dataset, or ``ax`` is not an Axes.
+    %(Axes returned; raises)s
     ValueError
         ``surface`` is not a result of `ale2`, or has several outputs; ``contour`` with a
         categorical feature.
@@ -104,25 +90,21 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
     categorical = [f"level_{side}" in surface.coords for side in "ab"]
     if contour and any(categorical):
         raise ValueError("contour must be False with a categorical feature: levels have no height.")
-    with one_panel(ax, (5.6, 4.4), despined=False) as panel:
+    with frame.one_panel(ax, (5.6, 4.4), despined=False, legend=False) as panel:
         empty = _draw_surface(panel, surface, contour=contour)
         for side, axis in zip("ab", (panel.xaxis, panel.yaxis), strict=True):
             name = str(surface.attrs[f"feature_{side}"])
             label = with_units(label_of(surface, name), surface.attrs[f"units_{side}"])
             axis.set_label_text(label, parse_math=False)
         share = f"{int(empty.sum())} of {empty.size} fields"
-        texts = (
-            ("not in both", "rows of both in all fields")
-            if compared
-            else ("no rows", "rows in all fields")
-        )
-        note = f"hatched: {texts[0]} ({share})" if empty.any() else texts[1]
+        rows, without = ("rows of both", "not in both") if compared else ("rows", "no rows")
+        note = f"hatched: {without} ({share})" if empty.any() else f"{rows} in all fields"
         title = f"Second-order effect on {surface.attrs['output_name']}"
         if compared:
             level = surface["difference_band"].attrs["ci_prob"]
-            title = f"{title}: a less b, p {pvalue_text(float(surface['p_value'].squeeze()))}"
+            title = f"{title}: a less b, p {frame.pvalue_text(float(surface['p_value'].squeeze()))}"
             note += f"; dots: 0 outside the {100 * level:.3g} % band"
-        panel.set_title(f"{title}\n{note}", parse_math=False, fontsize="medium")
+        frame.name_axes(panel, title=f"{title}\n{note}", fontsize="medium")
     return panel
 
 
@@ -137,7 +119,7 @@ def draw_pair(panel: Axes, row: xr.Dataset) -> None:
     data["second_difference_error"] = ((), float(np.nan_to_num(row["output_error"].values)))
     surface = xr.Dataset(data, attrs=row.attrs)
     surface = surface.set_coords([name for name in data if name.startswith(("level", "edge"))])
-    surface["surface"].attrs["long_name"] = output_label(row)
+    surface["surface"].attrs["long_name"] = frame.output_label(row)
     _draw_surface(panel, surface, contour=False)
     for (name, _), axis in zip(pair, (panel.xaxis, panel.yaxis), strict=True):
         axis.set_label_text(name, parse_math=False)
@@ -147,7 +129,7 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     """Draw the map; return where it is hatched."""
     name = "surface" if "surface" in surface else "difference"
     values = surface[name].values
-    least = ERRORS_SHOWN * float(surface["second_difference_error"])
+    least = frame.ERRORS_SHOWN * float(surface["second_difference_error"])
     limit = max(float(np.nanmax(np.abs(values))), least) or 1.0
     colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit}
     if surface.attrs.get("centering") == "none":
@@ -178,9 +160,8 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     ]
     mesh = panel.pcolormesh(sides[0], sides[1], fine.T, rasterized=True, **colours)
     if contour:
-        lines = panel.contour(
-            along[0], along[1], fine.T, levels=CONTOURS, colors="0.25", linewidths=0.7
-        )
+        how: dict[str, Any] = {"levels": CONTOURS, "colors": "0.25", "linewidths": 0.7}
+        lines = panel.contour(along[0], along[1], fine.T, **how)
         panel.clabel(lines, fontsize="x-small")
     empty = np.zeros((len(bounds[0]) - 1, len(bounds[1]) - 1), dtype=bool)
     if "cell_a" in surface:
@@ -214,12 +195,11 @@ def _bounds(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], NDArra
 
 def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.float64]]) -> None:
     """Hatch places without rows."""
+    how: dict[str, Any] = {"fill": False, "hatch": HATCH, "linewidth": 0, "edgecolor": "0.55"}
     for k, m in zip(*np.nonzero(empty), strict=True):
         corner = (bounds[0][k], bounds[1][m])
         width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
-        panel.add_patch(
-            Rectangle(corner, width, height, fill=False, hatch=HATCH, linewidth=0, edgecolor="0.55")
-        )
+        panel.add_patch(Rectangle(corner, width, height, **how))
 
 
 def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
@@ -246,9 +226,8 @@ def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np
     band = comparison["difference_band"].values
     with np.errstate(invalid="ignore"):
         outside = np.nonzero((band[..., 0] > 0) | (band[..., 1] < 0))
-    panel.scatter(
-        centres[0][outside[0]], centres[1][outside[1]], s=9, color="0.15", zorder=4, clip_on=False
-    )
+    x, y = centres[0][outside[0]], centres[1][outside[1]]
+    panel.scatter(x, y, s=9, color="0.15", zorder=4, clip_on=False)
 
 
 def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:
@@ -257,7 +236,5 @@ def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:
     used = used[:: len(used) // RUG_ROWS + 1]
     for side, axis in zip("ab", "xy", strict=True):
         if f"x_{side}" in surface:
-            sns.rugplot(
-                **{axis: surface[f"x_{side}"].values[used]},
-                ax=panel, height=0.02, color="0.2", alpha=0.5, linewidth=0.5,
-            )  # fmt: skip
+            values = {axis: surface[f"x_{side}"].values[used]}
+            sns.rugplot(**values, ax=panel, height=0.02, color="0.2", alpha=0.5, linewidth=0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,21 +17,9 @@ from matplotlib.offsetbox import AnnotationBbox, TextArea, VPacker
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.drawing.canvas import (
-    HETEROGENEITY,
-    HETEROGENEITY_FILL,
-    REFERENCE,
-    as_array,
-    date_axis,
-    feature_label,
-    new_panels,
-    one_panel,
-    output_label,
-    several_panels,
-)
-from rhale_stats.drawing.compare import pvalue_text
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.curve import common_limits, draw_curve
-from rhale_stats.drawing.legend import draw_legend, say_constant
+from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, Panels
 from rhale_stats.drawing.rows import RowsInBins, draw_rug, rows_of
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
@@ -40,7 +29,7 @@ from rhale_stats.regional.trees import check_rows_of_tree, check_tree
 from rhale_stats.schema.checks import check_dataset, check_effect, check_local
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.features import feature_names, label_of, units_of, with_units
+from rhale_stats.schema.features import feature_names, feature_position, label_of, with_units
 from rhale_stats.schema.validation import validated
 
 # Maximum length of a line of a rule, in titles of panels and in boxes of a tree.
@@ -67,8 +56,7 @@ def plot_regions(
 
     Parameters
     ----------
-    tree : Dataset
-        What `regions` returned, of one feature.
+    %(tree)s
     effect : Dataset
         What `regional_rhale` made from the tree, or what `std_error`, `confint` or `confband` made
         from that. Intervals are added by `confint` if they are missing and can be computed.
@@ -125,13 +113,29 @@ def plot_regions(
     """
     check_choice("spread", spread, ("none", "band"))
     tree = check_tree(tree)
-    leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    effect = _regional(effect, str(tree["feature"].values), leaves)
-    drawn = [] if global_effect is None else [_everywhere(tree, global_effect, local)]
-    drawn += [
-        _one_region(tree, leaves.isel(node=number), effect.isel(region=number), local)
-        for number in range(leaves.sizes["node"])
-    ]
+    name, leaves = str(tree["feature"].values), tree.isel(node=tree["region"].values >= 0)
+    effect = _regional(effect, name, leaves)
+    if local is not None:
+        local = check_local(local)
+        check_rows_of_tree(local, tree)
+    drawn = []
+    if global_effect is not None:
+        whole = _global(global_effect, name)
+        n_root, n_obs = int(tree["n_obs"][0]), int(one_feature(whole, 0)["n_obs"].sum())
+        is_root = n_obs in (0, n_root)
+        title = _title(
+            ROOT_RULE, n_root if is_root else n_obs, tree["loss"][0] if is_root else np.nan
+        )
+        drawn.append(
+            _content(whole, title, None if local is None else estimation_rows(local, whole))
+        )
+    for number in range(leaves.sizes["node"]):
+        leaf = leaves.isel(node=number)
+        part = check_effect(effect.isel(region=number), "effect", "regional_rhale(local, tree)")
+        part = part.isel(feature=[feature_position(part, name)])
+        in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
+        title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), leaf["loss"])
+        drawn.append(_content(part, title, None if local is None else local.isel(obs=in_region)))
     has_model = [
         "fitted_model" in result.attrs for result in (effect, global_effect) if result is not None
     ]
@@ -141,26 +145,20 @@ def plot_regions(
             "model in one of them alone. Give both to std_error(..., model=model, X=X)."
         )
     which = "one a region" if global_effect is None else "of all rows, then one a region"
-    with several_panels(
-        "ax",
-        ax,
-        len(drawn),
-        which,
-        lambda: _panels(leaves.sizes["node"], everywhere=global_effect is not None),
-    ) as panels:
+    made = partial(_panels, leaves.sizes["node"], everywhere=global_effect is not None)
+    with frame.several_panels(ax, len(drawn), which, made) as panels:
         for panel, content in zip(panels, drawn, strict=True):
-            panel.set_title(content.title, parse_math=False, fontsize="medium")
+            frame.name_axes(panel, title=content.title, fontsize="medium")
             if content.row.sizes["bin"]:
                 draw_curve(panel, content.row, spread)
             else:
-                say_constant(panel)
+                frame.say_constant(panel)
         _label_panels(panels, effect, new_figure=ax is None)
         _one_scale(panels, [content.row for content in drawn], spread)
         for panel, content in zip(panels, drawn, strict=True):
             if content.rows is not None:
                 draw_rug(panel, content.rows, content.row["edge_value"].values)
-        draw_legend(panels)
-    return as_array(panels)
+    return panels
 
 
 class _RegionPanel(NamedTuple):
@@ -171,31 +169,10 @@ class _RegionPanel(NamedTuple):
     rows: RowsInBins | None
 
 
-def _everywhere(tree: xr.Dataset, effect: object, local: object) -> _RegionPanel:
-    """The panel of all rows."""
-    whole = with_own_intervals(_global(effect, str(tree["feature"].values)))
-    row = one_feature(whole, 0)
-    rows = None
-    if local is not None:
-        rows = rows_of(estimation_rows(_local_of(local, tree), whole), row)
-    n_root, n_obs = int(tree["n_obs"][0]), int(row["n_obs"].sum())
-    if n_obs not in (0, n_root):
-        return _RegionPanel(row, _title(ROOT_RULE, n_obs, np.nan), rows)
-    return _RegionPanel(row, _title(ROOT_RULE, n_root, float(tree["loss"][0])), rows)
-
-
-def _one_region(
-    tree: xr.Dataset, leaf: xr.Dataset, effect: xr.Dataset, local: object
-) -> _RegionPanel:
-    """The panel of a region."""
-    effect = check_effect(effect, "effect", "regional_rhale(local, tree)")
-    row = one_feature(with_own_intervals(effect), str(tree["feature"].values))
-    rows = None
-    if local is not None:
-        in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
-        rows = rows_of(_local_of(local, tree).isel(obs=in_region), row)
-    title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), float(leaf["loss"]))
-    return _RegionPanel(row, title, rows)
+def _content(effect: xr.Dataset, title: str, local: xr.Dataset | None) -> _RegionPanel:
+    """The panel of an effect of one feature, with its intervals."""
+    row = one_feature(with_own_intervals(effect), 0)
+    return _RegionPanel(row, title, None if local is None else rows_of(local, row))
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:
@@ -231,14 +208,8 @@ def _global(effect: object, name: str) -> xr.Dataset:
     return effect.isel(feature=[names.index(name)])
 
 
-def _local_of(local: object, tree: xr.Dataset) -> xr.Dataset:
-    local = check_local(local)
-    check_rows_of_tree(local, tree)
-    return local
-
-
-def _title(rule: str, n_obs: int, loss: float) -> str:
-    return f"{wrapped(rule, TITLE_LENGTH)}\n{node_facts(n_obs, loss)}"
+def _title(rule: str, n_obs: int, loss: Any) -> str:
+    return f"{wrapped(rule, TITLE_LENGTH)}\n{node_facts(n_obs, float(loss))}"
 
 
 def node_facts(n_obs: int, loss: float) -> str:
@@ -267,7 +238,7 @@ def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
     n_columns = min(n_columns, n_regions)
     n_lines = -(-n_regions // n_columns)
     width = n_columns + everywhere
-    grid = new_panels(n_lines, width, (max(2.7 * width + 0.5, 4.5), 2.5 * n_lines + 0.8))
+    grid = frame.new_panels(n_lines, width, (max(2.7 * width + 0.5, 4.5), 2.5 * n_lines + 0.8))
     regions = list(grid[:, int(everywhere) :].flat)
     panels = list(grid[:1, : int(everywhere)].flat) + regions[:n_regions]
     for unused in (panel for panel in grid.flat if panel not in panels):
@@ -275,31 +246,24 @@ def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:
     return panels
 
 
-def _label_panels(panels: list[Axes], effect: xr.Dataset, *, new_figure: bool) -> None:
+def _label_panels(panels: Panels, effect: xr.Dataset, *, new_figure: bool) -> None:
     """Labels of the axes; in a grid of ours where no other panel is below or on the left."""
-    name = feature_names(effect)[0]
-    x_label, y_label = feature_label(effect, name), output_label(effect)
-    spots = [panel.get_subplotspec() for panel in panels]
-    for panel, spot in zip(panels, spots, strict=True):
-        below = left = False
-        if new_figure and spot is not None:
-            others = [other for other in spots if other is not None]
-            below = any(
-                other.colspan == spot.colspan and other.rowspan.start > spot.rowspan.start
-                for other in others
-            )
-            left = any(
-                other.rowspan == spot.rowspan and other.colspan.start < spot.colspan.start
-                for other in others
-            )
-        if not below:
-            panel.set_xlabel(x_label, parse_math=False)
-            date_axis(panel, units_of(effect, name))
-        if not left:
-            panel.set_ylabel(y_label, parse_math=False)
+    spots = [panel.get_subplotspec() for panel in panels] if new_figure else []
+    for panel in panels:
+        spot = panel.get_subplotspec()
+        if not any(
+            other.colspan == spot.colspan and other.rowspan.start > spot.rowspan.start
+            for other in spots
+        ):
+            frame.name_feature(panel, effect, feature_names(effect)[0])
+        if not any(
+            other.rowspan == spot.rowspan and other.colspan.start < spot.colspan.start
+            for other in spots
+        ):
+            frame.name_axes(panel, y=frame.output_label(effect))
 
 
-def _one_scale(panels: list[Axes], rows: Sequence[FeatureResult], spread: str) -> None:
+def _one_scale(panels: Panels, rows: Sequence[FeatureResult], spread: str) -> None:
     """The same limits in every panel, along both axes."""
     edges = np.concatenate([row["edge_value"].values for row in rows])
     if not len(edges):
@@ -319,9 +283,6 @@ def _one_scale(panels: list[Axes], rows: Sequence[FeatureResult], spread: str) -
 BOX_SIZE = (1.8, 1.2)
 
 
-# --- the tree -------------------------------------------------------------------------------------
-
-
 @validated
 def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     """Tree of splits as boxes, with all rows at the top and the regions at the bottom.
@@ -332,19 +293,11 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    tree : Dataset
-        What `regions` returned, of one feature.
+    %(tree)s
     ax : Axes, optional
         By default that of a new figure. About two inches per region are readable.
 
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    TypeError
-        ``tree`` is not a tree of regions, or ``ax`` is not an Axes.
+    %(Axes returned; raises)s
     ValueError
         ``tree`` has several features.
 
@@ -361,19 +314,14 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
     depth = tree["depth"].values
     width = max(BOX_SIZE[0] * (place.max() + 1) + 0.4, 4.5)
     height = BOX_SIZE[1] * (depth.max() + 1) + 0.7
-    with one_panel(ax, (width, height), despined=False) as panel:
+    with frame.one_panel(ax, (width, height), despined=False, legend=False) as panel:
         panel.set_axis_off()
         panel.set_xlim(-0.55, place.max() + 0.55)
         panel.set_ylim(-depth.max() - 0.5, 0.5)
         for node, parent in enumerate(tree["parent"].values):
             if parent >= 0:
-                panel.plot(
-                    [place[parent], place[node]],
-                    [-depth[parent], -depth[node]],
-                    color=REFERENCE,
-                    linewidth=1.0,
-                    zorder=1,
-                )
+                x, y = [place[parent], place[node]], [-depth[parent], -depth[node]]
+                panel.plot(x, y, color=frame.REFERENCE, linewidth=1.0, zorder=1)
         for node in range(tree.sizes["node"]):
             _draw_box(panel, tree.isel(node=node), place[node], float(tree["loss"][0]))
         output = with_units(
@@ -381,20 +329,11 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
         )
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
         feature_text = with_units(label_of(tree, name), units)
-        title = f"Regions of the effect of {feature_text} on {output}"
-        panel.set_title(title, parse_math=False)
+        frame.name_axes(panel, title=f"Regions of the effect of {feature_text} on {output}")
         loss = str(tree.attrs["loss_kind"])
-        kind = LOSS_NAMES.get(loss, loss)
-        panel.text(
-            0.5,
-            0,
-            f"loss: {kind} [{loss_units(tree, units)}]",
-            transform=panel.transAxes,
-            ha="center",
-            va="top",
-            fontsize="small",
-            parse_math=False,
-        )
+        text = f"loss: {LOSS_NAMES.get(loss, loss)} [{loss_units(tree, units)}]"
+        how: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "small"}
+        panel.text(0.5, 0, text, transform=panel.transAxes, parse_math=False, **how)
     return panel
 
 
@@ -427,37 +366,22 @@ def _draw_box(panel: Axes, node: xr.Dataset, place: float, whole: float) -> None
             texts.append(_line(f"{best}\ndrop {drop}{_by_chance(node)}"))
     share = loss / whole if whole > 0 and np.isfinite(loss) else 0.0
     fill = LinearSegmentedColormap.from_list("loss", ["white", HETEROGENEITY_FILL])
-    box = AnnotationBbox(
-        VPacker(children=texts, align="center", pad=0, sep=2),
-        (place, -float(node["depth"])),
-        frameon=True,
-        boxcoords="data",
-        bboxprops={
-            "boxstyle": "round,pad=0.5",
-            "facecolor": fill(min(share, 1.0)),
-            "edgecolor": HETEROGENEITY,
-            "linewidth": 0.8,
-        },
-    )
+    look: dict[str, Any] = {"boxstyle": "round,pad=0.5", "facecolor": fill(min(share, 1.0))}
+    look |= {"edgecolor": HETEROGENEITY, "linewidth": 0.8}
+    lines = VPacker(children=texts, align="center", pad=0, sep=2)
+    box = AnnotationBbox(lines, (place, -float(node["depth"])), boxcoords="data", bboxprops=look)
     box.set_zorder(2)
     panel.add_artist(box)
 
 
 def _line(text: str, **properties: str) -> TextArea:
-    return TextArea(
-        text,
-        textprops={
-            "fontsize": "small",
-            "parse_math": False,
-            "multialignment": "center",
-            **properties,
-        },
-    )
+    look = {"fontsize": "small", "parse_math": False, "multialignment": "center", **properties}
+    return TextArea(text, textprops=look)
 
 
 def _by_chance(node: xr.Dataset) -> str:
     p = float(node["pvalue"])
-    return "" if np.isnan(p) else f", p {pvalue_text(p)}"
+    return "" if np.isnan(p) else f", p {frame.pvalue_text(p)}"
 
 
 def _percent(share: float) -> str:

@@ -84,12 +84,9 @@ def cross_effects(
         (math [84]); it is too small where most of the error is the model's, see Notes.
     n_grid : int, default 101
         Number of grid points at which effects are compared, over the range of all rows.
-    n_jobs : int or None, default -1
-        Processes, as in `bootstrap_refit`.
-    rng : Generator, int or None
-        Source of the folds, or its seed, as in `bootstrap`.
-    progress : bool, default True
-        Show a progress bar if it takes long.
+    %(n_jobs)s
+    %(rng of folds)s
+    %(progress)s
 
     Returns
     -------

@@ -401,8 +401,7 @@ def over_models(
     options : ModelOptions, optional
         Output and scale of the models, and weights of the rows. Its fields can be given directly.
         Of several outputs choose one.
-    progress : bool, default True
-        Show a progress bar if it takes long.
+    %(progress)s
 
     Returns
     -------

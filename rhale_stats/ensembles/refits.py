@@ -225,8 +225,7 @@ def bootstrap_refit(
     rng : Generator, int or None
         Source of random numbers, or its seed, as in `bootstrap`. Every replicate has its own
         stream.
-    progress : bool, default True
-        Show a progress bar if it takes long.
+    %(progress)s
     jobs : int, optional
         Deprecated name of ``n_jobs``.
 

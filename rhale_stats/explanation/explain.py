@@ -102,8 +102,7 @@ def explain(
     options : ModelOptions, optional
         Output and scale of the model, weights of the rows, missing values, and the size of batches.
         Its fields can be given directly, as in ``output="yes"``.
-    progress : bool, default True
-        Show a bar on work over two seconds.
+    %(progress)s
 
     Returns
     -------

@@ -60,8 +60,8 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
     def plot(self, feature: str | int | None = None, **options: Any) -> Any:
         """The picture of one feature, as `plots.effect`; of all without one, as `plots.summary`."""
         # Only now: pictures load matplotlib.
-        from rhale_stats.drawing.effects import plot_effect
-        from rhale_stats.drawing.overview import plot_outputs, plot_summary
+        from rhale_stats.drawing.effects import plot_effect, plot_outputs
+        from rhale_stats.drawing.overview import plot_summary
 
         if feature is None:
             return plot_summary(self, **options)

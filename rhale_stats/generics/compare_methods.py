@@ -73,8 +73,7 @@ def compare_methods(
         No result, or one of another kind; results of different outputs or units; curves of
         derivatives; a feature with levels in some results and numbers in others; ``names`` of
         another length or with duplicates.
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
 
     Notes
     -----

@@ -208,8 +208,7 @@ def vcov(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
     ValueError
         Unknown ``of``; an effect without the moments of standard errors; a surface of too many
         corners, or of several outputs.

@@ -116,8 +116,7 @@ def bootstrap(
         not depend on the number of threads or on the available memory. Several outputs get the same
         weights. None draws a new seed; ``seed`` in the attributes of the result reproduces it (-1
         with a Generator).
-    progress : bool, default True
-        Show a progress bar if the computation takes long.
+    %(progress)s
 
     Returns
     -------

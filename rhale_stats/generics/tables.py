@@ -215,8 +215,7 @@ def summary(
 
     Raises
     ------
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
     ValueError
         ``level`` outside (0, 1).
 

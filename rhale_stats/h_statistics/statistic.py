@@ -319,8 +319,7 @@ def h_statistic(
         "ale" a level, and so not of numeric features.
     rng : Generator, int or None
         Source of the rows that are drawn, or its seed; ``row_seed`` reproduces them.
-    progress : bool, default True
-        Show a bar on work over two seconds.
+    %(progress)s
 
     Returns
     -------

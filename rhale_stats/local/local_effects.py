@@ -91,8 +91,7 @@ def local_effects(
         fields can be given directly, as in ``weights=w``. Of missing values "drop" is counted in
         ``n_missing``. "bin" also gives the effect of a missing value there: ``missing_effect``, the
         mean of f(missing, rest) - f(reference, rest) with the median as the reference.
-    progress : bool, default True
-        Show a progress bar if it takes more than two seconds.
+    %(progress)s
 
     Returns
     -------

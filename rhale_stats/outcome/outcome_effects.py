@@ -119,8 +119,7 @@ def outcome_effects(
         learners whose random state is not set.
     n_jobs : int or None, default None
         Processes for the fits, as joblib counts them; None for this process alone.
-    progress : bool, default True
-        Show a bar on work over two seconds.
+    %(progress)s
 
     Returns
     -------

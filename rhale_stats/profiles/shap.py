@@ -61,8 +61,7 @@ def shap_dependence(
     rng : Generator, int or None
         Draws the background, and permutations. None draws anew; ``seed`` in the attributes of the
         result reproduces it (-1 with a Generator).
-    progress : bool, default True
-        Show a progress bar if it takes more than two seconds.
+    %(progress)s
 
     Returns
     -------

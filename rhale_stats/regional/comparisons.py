@@ -65,14 +65,12 @@ def regional_shap(
         Whose Shapley values, by name or number.
     shapley : ShapleyOptions, optional
         As in `shap_dependence`.
-    conditioning : table, or array_like of shape (n_rows, n_columns), optional
-        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    %(conditioning)s
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes.
     search, rng
         As in `regions`. ``rng`` also draws the background.
-    progress : bool, default True
-        Show a progress bar if it takes more than two seconds.
+    %(progress)s
 
     Returns
     -------
@@ -180,8 +178,7 @@ def regional_pdp(
         As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : table, or array_like of shape (n_rows, n_columns), optional
-        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    %(conditioning)s
     n_grid : int, default 30
         Points from the least to the largest value of the feature, at equal distances; its distinct
         values where these are no more.
@@ -189,8 +186,7 @@ def regional_pdp(
         As in `regions`, without ``min_share``. With ``test="permutation"`` any rows exchange their
         conditioning values, not only neighbours along the feature: an ICE curve does not depend on
         where its row is.
-    progress : bool, default True
-        Show a progress bar if it takes more than two seconds.
+    %(progress)s
 
     Returns
     -------
@@ -299,15 +295,13 @@ def regional_ale(
         As in `local_effects`; the output is one, and no value is missing.
     feature : str or int
         Whose effect, by name or number.
-    conditioning : table, or array_like of shape (n_rows, n_columns), optional
-        Columns to split by, as in `regions`; by default all other columns of ``X``.
+    %(conditioning)s
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes. Local effects are the slopes across
         them (math [2]).
     loss, search, rng
         As in `regions`.
-    progress : bool, default True
-        Show a progress bar if it takes more than two seconds.
+    %(progress)s
 
     Returns
     -------

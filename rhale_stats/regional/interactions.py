@@ -80,8 +80,7 @@ def interaction_matrix(
         there are no p-values.
     adjust : str, default "holm"
         How p-values are adjusted for the number of pairs, as in `wald_test`.
-    progress : bool, default True
-        Show a bar on work over two seconds.
+    %(progress)s
 
     Returns
     -------

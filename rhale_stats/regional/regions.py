@@ -222,8 +222,7 @@ def regional_rhale(
     ----------
     local : Dataset
         What the tree was made from.
-    tree : Dataset
-        What `regions` returned, of one feature.
+    %(tree)s
     bins : bin rule, optional
         By default that of the tree; `OptimalBins` if it has none, as that of `regional_pdp`.
     centering, weighting
@@ -372,8 +371,7 @@ def regions(
     ValueError
         Infinite values, or missing ones that were not dropped; conditioning with other rows;
         settings out of range.
-    KeyError
-        Unknown feature.
+    %(unknown feature)s
     TypeError
         Conditioning that is neither numbers, nor categories, nor text.
 
@@ -461,8 +459,7 @@ def all_regions(
         Whose effects; by default all in ``local``.
     conditioning, search, bins, loss, n_folds, groups, rng
         As in `regions`. Honest halves are the same for all features.
-    progress : bool, default True
-        Show a bar on work over two seconds.
+    %(progress)s
 
     Returns
     -------

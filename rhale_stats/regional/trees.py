@@ -472,8 +472,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
 
     Parameters
     ----------
-    tree : Dataset
-        What `regions` returned, of one feature.
+    %(tree)s
     X : table, or array_like of shape (n_rows, n_columns)
         Rows with the columns that the tree splits by, under the same names; ``x0``, ``x1``, ... in
         an array.

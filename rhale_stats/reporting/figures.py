@@ -10,17 +10,8 @@ from markupsafe import Markup
 
 from rhale_stats.answers.numbers import axis_texts, percent
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.pictures import (
-    MAX_GROUPS,
-    NARROW,
-    WIDE,
-    Drawing,
-    drawn,
-    mark_of,
-    of_feature,
-    of_group,
-    overview,
-)
+from rhale_stats.reporting import pictures
+from rhale_stats.reporting.pictures import MAX_GROUPS, NARROW, WIDE, Drawing, mark_of
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.words import Words, number_text, typeset
 
@@ -30,25 +21,19 @@ Key = tuple[tuple[Markup, str], ...]
 
 
 @dataclass(frozen=True)
-class Small:
-    """A picture in one width, with its description in it."""
-
-    wide: Markup
-    caption: str
-    key: Key = ()
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A picture in two widths, of which the style sheet shows one."""
+    """A picture in two widths, of which the style sheet shows one; or in one width.
 
-    anchor: str
-    number: int
+    That of a notebook has its description in it, and no anchor.
+    """
+
     caption: str
-    alt: str
     wide: Markup
-    narrow: Markup | None = None
     key: Key = ()
+    anchor: str = ""
+    number: int = 0
+    alt: str = ""
+    narrow: Markup | None = None
 
 
 def _picture(
@@ -59,7 +44,13 @@ def _picture(
     wide, narrow = (
         draw(width).markup(kind, *ids) for kind, width in (("wide", WIDE), ("narrow", NARROW))
     )
-    return Picture(anchor, number, caption, alt, wide, narrow, key)
+    return Picture(caption, wide, key, anchor, number, alt, narrow)
+
+
+def _panel(anchor: str, drawing: Drawing, caption: str, alt: str) -> Picture:
+    """A small picture, which has no number."""
+    wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
+    return Picture(caption, wide, anchor=anchor, alt=alt)
 
 
 def rows_text(n_rows: int) -> str:
@@ -90,7 +81,7 @@ def overview_picture(
     return _picture(
         "overview",
         1,
-        lambda width: overview(features, content.threshold, width),
+        lambda width: pictures.overview(features, content.threshold, width),
         (caption, alt),
         key,
     )
@@ -115,7 +106,7 @@ def feature_picture(
     return _picture(
         f"{feature.anchor}-picture",
         number,
-        lambda width: of_feature(feature, width, 4 * content.threshold, t),
+        lambda width: pictures.of_feature(feature, width, 4 * content.threshold, t),
         words,
         key_of(feature, t),
     )
@@ -125,38 +116,41 @@ def largest_picture(feature: ReportFeature, content: ReportContent, t: Words) ->
     """The average curve of a feature alone, before the first table."""
     alone = replace(feature, windows=None, outcome={}, groups=())
     anchor = f"{feature.anchor}-first"
-    drawing = of_feature(alone, NARROW, 4 * content.threshold, t)
+    drawing = pictures.of_feature(alone, NARROW, 4 * content.threshold, t)
     drawing.places = drawing.places[:0]
-    wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
     caption = f"{feature.shown}: {feature.shape}" if feature.shape else feature.shown
-    return Picture(anchor, 0, typeset(caption), described(alone, content, t), wide)
+    return _panel(anchor, drawing, typeset(caption), described(alone, content, t))
 
 
 def key_of(feature: ReportFeature, t: Words) -> Key:
     """The marks that a picture has, and what they mean."""
-    if feature.difference is not None:
-        both = [(mark_of("average").swatch(), t.average_of_level.format(band=feature.band))]
-        if any(group.difference for group in feature.leaves):
-            both.append((mark_of("part").swatch(), t.part_key))
-        if feature.difference[1] is not None:
-            both.append((mark_of("across").swatch(), t.across_key))
-        return tuple(both)
     if feature.levels:
-        return ((mark_of("average").swatch(), t.average_of_level.format(band=feature.band)),)
-    key = [(mark_of("band").swatch(), t.band_key.format(band=feature.band))]
-    for number, group in enumerate(feature.leaves[:MAX_GROUPS]):
-        text = t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows))
-        key.append((mark_of("group", number).swatch(), text))
-    if feature.stretches:
-        key.append((mark_of("few").swatch(), t.few_key))
-    if feature.windows:
-        key.append((mark_of("strip").swatch(), t.strip_key))
-    return tuple(key)
+        average = mark_of("average"), t.average_of_level.format(band=feature.band)
+        of_groups = any(group.difference for group in feature.leaves)
+        of_rows = feature.difference is not None and feature.difference[1] is not None
+        key = [
+            average,
+            *([(mark_of("part"), t.part_key)] if feature.difference and of_groups else []),
+            *([(mark_of("across"), t.across_key)] if of_rows else []),
+        ]
+    else:
+        groups = enumerate(feature.leaves[:MAX_GROUPS])
+        key = [
+            (mark_of("band"), t.band_key.format(band=feature.band)),
+            *((mark_of("group", number), _group_text(group, t)) for number, group in groups),
+            *([(mark_of("few"), t.few_key)] if feature.stretches else []),
+            *([(mark_of("strip"), t.strip_key)] if feature.windows else []),
+        ]
+    return tuple((mark.swatch(), text) for mark, text in key)
+
+
+def _group_text(group: Group, t: Words) -> str:
+    return str(t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows)))
 
 
 def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
     """The picture in words: some values, the width of the band, the highest place of groups."""
-    curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
+    curve = feature.curve if feature.levels else pictures.drawn(feature.curve, feature.stretches)
     finite = np.flatnonzero(np.isfinite(curve.y))
     feature = replace(feature, curve=curve)
     places = [place_of(feature, k) for k in range(len(curve.y))]
@@ -206,18 +200,20 @@ def _group_alt(group: Group, feature: ReportFeature, t: Words) -> str:
     )
 
 
-def small_overview(content: ReportContent, features: tuple[ReportFeature, ...], t: Words) -> Small:
+def small_overview(
+    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
+) -> Picture:
     """How much each feature moves the predictions, for a notebook."""
     whole = overview_picture(content, features, t)
-    drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
-    return Small(drawn, whole.caption, whole.key)
+    drawn = pictures.overview(features, content.threshold, WIDE).named("wide", whole.alt)
+    return Picture(whole.caption, drawn, whole.key)
 
 
-def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Small:
+def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
     """The effect of one feature, for a notebook."""
-    drawn = of_feature(feature, NARROW, 4 * content.threshold, t)
+    drawn = pictures.of_feature(feature, NARROW, 4 * content.threshold, t)
     caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
-    return Small(drawn.named("narrow", described(feature, content, t)), caption)
+    return Picture(caption, drawn.named("narrow", described(feature, content, t)))
 
 
 def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
@@ -228,15 +224,12 @@ def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
         if not np.isfinite(y).any():
             continue
         anchor = f"{feature.anchor}-group-{number}"
-        high, low = int(np.nanargmax(y)), int(np.nanargmin(y))
-        alt = t.panel_alt.format(
-            high=number_text(float(y[high])),
-            high_at=place(float(x[high]), feature),
-            low=number_text(float(y[low])),
-            low_at=place(float(x[low]), feature),
+        (high, high_at), (low, low_at) = (
+            (number_text(float(y[k])), place(float(x[k]), feature))
+            for k in (int(np.nanargmax(y)), int(np.nanargmin(y)))
         )
-        drawn = of_group(group, feature, number, PANEL)
-        wide = drawn.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
+        alt = t.panel_alt.format(high=high, high_at=high_at, low=low, low_at=low_at)
         caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
-        panels.append(Picture(anchor, 0, caption, alt, wide))
+        drawing = pictures.of_group(group, feature, number, PANEL)
+        panels.append(_panel(anchor, drawing, caption, alt))
     return tuple(panels)

@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import chain, count, starmap
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -20,15 +20,9 @@ from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.printing.plain import plain, shorter
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.figures import (
-    feature_picture,
-    group_panels,
-    largest_picture,
-    overview_picture,
-    place_of,
-    rows_text,
-)
+from rhale_stats.reporting import figures
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature, ReportSize
 from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with_interval
 
@@ -57,11 +51,6 @@ def guarded(value: Value) -> Value:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def shorter(value: Value) -> Value:
-    """A number with eight digits."""
-    return float(f"{value:.8g}") if isinstance(value, float) else value
-
-
 def csv_text(heads: Sequence[str], lines: Sequence[Sequence[Value]]) -> str:
     """A table as CSV; numbers that are not known are empty."""
     buffer = io.StringIO()
@@ -82,25 +71,10 @@ def csv_link(name: str, heads: Sequence[str], lines: Sequence[Sequence[Value]]) 
 def json_link(name: str, values: Mapping[str, Any]) -> Link:
     """Values as a JSON file behind a link."""
     content = json.dumps(
-        plain(values), ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        plain(values, shorter), ensure_ascii=False, allow_nan=False, separators=(",", ":")
     ).encode()
     address = f"data:application/json;charset=utf-8,{quote(content, safe=SAFE)}"
     return Link(file_name(name, "json"), address, "JSON", size_text(len(content)))
-
-
-def plain(value: Any) -> Any:
-    """Arrays as lists, numbers as Python's, what is not finite as None."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return shorter(value) if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def file_name(name: str, suffix: str) -> str:
@@ -274,19 +248,14 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words
         answer = t.which_in_data.format(there=n_in_data, n=count_text(len(features), "feature"))
     elif hidden:
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
+    first, parts = pictured[:MAX_FIRST], {feature.name: feature.anchor for feature in pictured}
     values = {
         "answer": answer,
-        "largest": [largest_picture(feature, content, t) for feature in pictured[:MAX_FIRST]],
-        "picture": overview_picture(content, pictured or features[:MAX_PICTURES], t),
-        "table": _ranking(content, pictured, t),
+        "largest": [figures.largest_picture(feature, content, t) for feature in first],
+        "picture": figures.overview_picture(content, pictured or features[:MAX_PICTURES], t),
+        "table": ranking(content, features, t, parts, ranking_link(content, t)),
     }
     return Section("which", t.which, values)
-
-
-def _ranking(content: ReportContent, pictured: Sequence[ReportFeature], t: Words) -> ReportTable:
-    """The table of all features, with links to their parts and to a file."""
-    targets = {feature.name: feature.anchor for feature in pictured}
-    return ranking(content, content.features, t, targets, ranking_link(content, t))
 
 
 def ranking(
@@ -322,18 +291,12 @@ def ranking(
 
 def _effects(feature: ReportFeature, t: Words, *, of_data: bool) -> list[Cell | str]:
     """The change in the data, its verdict and the change in the model; or the latter alone."""
-    model = (
-        _size(feature.change)
-        if feature.change and np.isfinite(feature.change.value)
-        else t.no_value
+    data, model = (
+        _size(size) if size and np.isfinite(size.value) else t.no_value
+        for size in (feature.in_data, feature.change)
     )
     if not of_data:
         return [model, feature.average.verdict]
-    data = (
-        _size(feature.in_data)
-        if feature.in_data and np.isfinite(feature.in_data.value)
-        else t.no_value
-    )
     return [data, feature.in_data.verdict if feature.in_data else "", model]
 
 
@@ -393,7 +356,7 @@ def _features(
             "label": feature.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
-            "picture": feature_picture(feature, k + 2, content, t),
+            "picture": figures.feature_picture(feature, k + 2, content, t),
             "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
             "tree": _tree(feature, t),
             "rules": [group.rule for group in _with_values(feature)],
@@ -426,9 +389,9 @@ def values_table(feature: ReportFeature, t: Words) -> ReportTable:
         texts = [t.no_value if np.isnan(value) else number_text(value) for value in values]
         if np.isfinite(values[3]):
             texts[3] = f"{values[3]:,.0f}"
-        lines.append([place_of(feature, k), *texts])
+        lines.append([figures.place_of(feature, k), *texts])
         is_text = feature.levels or are_dates(feature.units)
-        data.append([place_of(feature, k) if is_text else float(curve.x[k]), *values])
+        data.append([figures.place_of(feature, k) if is_text else float(curve.x[k]), *values])
     link = csv_link(feature.name, heads, data)
     caption = t.values_table.format(feature=feature.label)
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
@@ -458,7 +421,7 @@ def _tree(feature: ReportFeature, t: Words) -> dict[str, Any] | None:
     return {
         "head": t.tree_head.format(feature=feature.label),
         "branches": branches(feature.groups),
-        "panels": () if feature.levels else group_panels(feature, t),
+        "panels": () if feature.levels else figures.group_panels(feature, t),
     }
 
 
@@ -467,7 +430,7 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
     roots: list[Branch] = []
     above: list[tuple[int, Branch]] = []
     for group in groups:
-        branch = Branch(f"{group.condition} ({rows_text(group.n_rows)})", [])
+        branch = Branch(f"{group.condition} ({figures.rows_text(group.n_rows)})", [])
         while above and above[-1][0] >= group.depth:
             above.pop()
         (above[-1][1].below if above else roots).append(branch)
@@ -481,23 +444,21 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
 def _together(content: ReportContent, t: Words) -> Section:
     if content.n_pairs is None:
         return Section("together", t.together, {"answer": t.together_unknown, "table": None})
-    if not content.pairs:
-        answer = t.together_none.format(n=count_text(content.n_pairs, "feature"))
+    pairs, n_tried = content.pairs, count_text(content.n_pairs, "feature")
+    if not pairs:
+        answer = t.together_none.format(n=n_tried)
         return Section("together", t.together, {"answer": answer, "table": None})
-    pairs = content.pairs
     # With parameters in the other intervals there is no P.
     n_heads = 4 if content.parameters else 5
     heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))][:n_heads]
-    lines = [
-        [pair.feature, pair.by, pair.rule, percent(pair.drop), pvalue_text(pair.pvalue)][:n_heads]
+    data = [list(pair.values())[:n_heads] for pair in pairs]
+    shown = [
+        {**pair, "drop": percent(pair["drop"]), "pvalue": pvalue_text(pair["pvalue"])}
         for pair in pairs[:MAX_PAIRS]
     ]
-    data: list[list[Value]] = [
-        [pair.feature, pair.by, pair.rule, pair.drop, pair.pvalue] for pair in pairs
-    ]
-    data = [line[:n_heads] for line in data]
+    lines = [list(pair.values())[:n_heads] for pair in shown]
     link = csv_link("pairs", [head for head, _ in heads], data)
-    answer = t.together_lead.format(n=count_text(content.n_pairs, "feature"))
+    answer = t.together_lead.format(n=n_tried)
     values = {"answer": answer, "table": table(t.together_table, heads, lines, link=link)}
     return Section("together", t.together, values)
 
@@ -547,14 +508,13 @@ def everything(content: ReportContent) -> dict[str, Any]:
         "level": content.level,
         "points": content.points,
         "features": features,
-        "pairs": [vars(pair) for pair in content.pairs],
+        "pairs": content.pairs,
         "call": content.call,
         "settings": content.settings,
     }
 
 
-@dataclass(frozen=True)
-class TableColumn:
+class TableColumn(NamedTuple):
     """The head of a column, and whether it holds numbers, which stand right."""
 
     head: str
@@ -619,7 +579,7 @@ def table(
     """A table of cells or plain texts."""
     return ReportTable(
         caption,
-        tuple(TableColumn(head, numbers) for head, numbers in heads),
+        tuple(starmap(TableColumn, heads)),
         tuple(
             tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
         ),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 from markupsafe import Markup
@@ -22,7 +23,6 @@ from rhale_stats.reporting.reading import (
     PictureCurve,
     ReportFeature,
     ReportSize,
-    Stretch,
     Windows,
 )
 from rhale_stats.reporting.words import MINUS, Words
@@ -31,6 +31,7 @@ from rhale_stats.reporting.words import MINUS, Words
 # the widest.
 LETTER, CAPITAL, WIDE_LETTER = 7.8, 10.0, 13.0
 CUT = "…"
+Stretches: TypeAlias = Sequence[tuple[float, float]]
 # Steps of ticks that people count in.
 STEPS = [1, 2, 2.5, 5, 10]
 
@@ -183,15 +184,11 @@ class Drawing:
         for kind in ("points border", "points"):
             self._parts.append(f'<path class="{kind}" d="{places}"/>')
 
-    def square(self, kind: str, x: float, y: float, half: float) -> None:
-        """A square around a point."""
-        corners = [(x + a * half, y + b * half) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
-        self.path(kind, corners, closed=True)
-
-    def diamond(self, kind: str, x: float, y: float, half: float) -> None:
-        """A square that stands on a corner."""
-        corners = [(x - half, y), (x, y - half), (x + half, y), (x, y + half)]
-        self.path(kind, corners, closed=True)
+    def square(self, kind: str, x: float, y: float, half: float, *, turned: bool = False) -> None:
+        """A square around a point; turned, it stands on a corner."""
+        flat = ((-1, -1), (1, -1), (1, 1), (-1, 1))
+        corners = ((-1, 0), (0, -1), (1, 0), (0, 1)) if turned else flat
+        self.path(kind, [(x + a * half, y + b * half) for a, b in corners], closed=True)
 
     def text(self, kind: str, x: float, y: float, text: str) -> None:
         """A text; ``kind`` says whether x is its start, middle or end."""
@@ -216,34 +213,33 @@ class Drawing:
         across, up = scales
         low, high = np.clip(np.asarray(ends), up.low, up.high)
         for run in runs(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
-            upper = [(across(a), up(b)) for a, b in zip(x[run], high[run], strict=True)]
-            back = [(across(a), up(b)) for a, b in zip(x[run], low[run], strict=True)]
+            upper, back = (
+                [(across(a), up(b)) for a, b in zip(x[run], end[run], strict=True)]
+                for end in (high, low)
+            )
             self.path(kind, upper + back[::-1], closed=True)
 
     def markup(self, kind: str, caption: str, described: str) -> Markup:
         """The picture for HTML, named by the elements of these two ids."""
-        box = f"0 0 {_at(self.width)} {_at(self.height)}"
         places = " ".join(map(_at, self.places))
         read = f'data-along="{self.along}" data-places="{places}" ' if places else ""
-        return Markup(
-            f'<svg class="pic {kind}" role="img" viewBox="{box}" {read}'
-            f'aria-labelledby="{caption}" aria-describedby="{described}" focusable="false">'
-            f"{''.join(self._parts)}</svg>"
-        )
+        names = f'{read}aria-labelledby="{caption}" aria-describedby="{described}"'
+        return self._svg(f"pic {kind}", names, role="img")
 
     def named(self, kind: str, name: str) -> Markup:
         """The picture for HTML, with its name in it."""
-        box = f"0 0 {_at(self.width)} {_at(self.height)}"
-        return Markup(
-            f'<svg class="pic {kind}" role="img" viewBox="{box}" aria-label="{escape(name)}" '
-            f'focusable="false">{"".join(self._parts)}</svg>'
-        )
+        return self._svg(f"pic {kind}", f'aria-label="{escape(name)}"', role="img")
 
     def swatch(self) -> Markup:
         """The picture as a mark of the key, which is named by the text beside it."""
+        return self._svg("swatch", 'aria-hidden="true"')
+
+    def _svg(self, kind: str, names: str, role: str = "") -> Markup:
+        role = f' role="{role}"' if role else ""
+        box = f"0 0 {_at(self.width)} {_at(self.height)}"
         return Markup(
-            f'<svg class="swatch" viewBox="0 0 {_at(self.width)} {_at(self.height)}" '
-            f'aria-hidden="true" focusable="false">{"".join(self._parts)}</svg>'
+            f'<svg class="{kind}"{role} viewBox="{box}" {names} focusable="false">'
+            f"{''.join(self._parts)}</svg>"
         )
 
 
@@ -335,8 +331,10 @@ def _mark(drawing: Drawing, kind: str, size: ReportSize, scale: Scale, y: float)
     if np.isfinite(size.low) and np.isfinite(size.high):
         drawing.line(f"interval {kind}", scale(size.low), y, scale(size.high), y)
     if np.isfinite(size.value):
-        draw = {"average": drawing.circle, "rows": drawing.diamond}.get(kind, drawing.square)
-        draw(f"mark {kind}", scale(size.value), y, 5)
+        if kind == "average":
+            drawing.circle(f"mark {kind}", scale(size.value), y, 5)
+        else:
+            drawing.square(f"mark {kind}", scale(size.value), y, 5, turned=kind == "rows")
 
 
 def _sideways(drawing: Drawing, quantiles: FloatArray, scale: Scale, y: float) -> None:
@@ -425,24 +423,20 @@ def of_curve(feature: ReportFeature, width: float, least: float, t: Words) -> Dr
     drawing = Drawing(width, 0.0)
     across = spanning(feature.curve.x, left, width - 12, room=0.0)
     drawing.places = np.array([across(x) for x in feature.curve.x])
-    top = 10.0
-    _upper(drawing, feature, across, top, least)
-    bottom = top + ABOVE
-    if feature.windows:
-        top = bottom + GAP
-        drawing.text("b", across.start, top - 5, t.strip_title.format(step=feature.windows.step))
-        _strip(drawing, feature.windows, across, top)
-        bottom = top + STRIP
-    if feature.outcome:
-        top = bottom + GAP
-        drawing.text("b", across.start, top - 5, t.outcome_title)
-        _outcomes(drawing, feature, across, top)
-        bottom = top + STRIP
-    if feature.counts:
-        top = bottom + GAP
-        drawing.text("b", across.start, top - 5, t.rows_title)
-        _counts(drawing, feature.counts, across, top)
-        bottom = top + ROWS
+    _upper(drawing, feature, across, 10.0, least)
+    bottom = 10.0 + ABOVE
+    step = feature.windows.step if feature.windows else ""
+    parts: tuple[tuple[Any, str, Callable[..., None], float], ...] = (
+        (feature.windows, t.strip_title.format(step=step), _strip, STRIP),
+        (feature.outcome, t.outcome_title, _outcomes, STRIP),
+        (feature.counts, t.rows_title, _counts, ROWS),
+    )
+    for shown, title, draw, height in parts:
+        if shown:
+            top = bottom + GAP
+            drawing.text("b", across.start, top - 5, title)
+            draw(drawing, shown, across, top)
+            bottom = top + height
     drawing.height = bottom + 24
     drawing.line("axis", across.start, bottom, across.end, bottom)
     for value, text in across.ticks(7 if width > NARROW else 4, feature.units):
@@ -465,7 +459,7 @@ def _upper(
     band = np.concatenate([curve.low, curve.high])
     up = fair([0.0, *ends, *numbers], band, top + ABOVE, top, 0.02)
     for stretch in feature.stretches:
-        start, end = across(stretch.left), across(stretch.right)
+        start, end = map(across, stretch)
         drawing.rect("few", start, top, end - start, ABOVE)
     _levels_of(drawing, up, across)
     drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
@@ -476,17 +470,17 @@ def _upper(
     drawing.curve("average dots", *_only(curve, ~sure), across, up)
 
 
-def drawn(curve: PictureCurve, stretches: Sequence[Stretch]) -> PictureCurve:
+def drawn(curve: PictureCurve, stretches: Stretches) -> PictureCurve:
     """The curve without its ends where it is not known: a line there would be extrapolated."""
     sure = np.flatnonzero(reliable(curve.x, stretches)) if len(curve.x) else np.zeros(0, int)
     inside = slice(sure[0], sure[-1] + 2) if len(sure) else slice(None)
     return PictureCurve(*(values[inside] for values in (curve.x, curve.y, curve.low, curve.high)))
 
 
-def reliable(x: FloatArray, stretches: Sequence[Stretch]) -> NDArray[np.bool_]:
+def reliable(x: FloatArray, stretches: Stretches) -> NDArray[np.bool_]:
     """Whether the curve is to be relied on, by part between two of its points."""
     middles = (x[:-1] + x[1:]) / 2
-    inside = [(stretch.left <= middles) & (middles <= stretch.right) for stretch in stretches]
+    inside = [(left <= middles) & (middles <= right) for left, right in stretches]
     return ~np.any(inside, axis=0) if inside else np.ones(len(middles), bool)
 
 
@@ -522,9 +516,10 @@ def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> Non
     drawing.points(np.vectorize(across)(places), np.vectorize(up)(windows.mean))
 
 
-def _outcomes(drawing: Drawing, feature: ReportFeature, across: Scale, top: float) -> None:
+def _outcomes(
+    drawing: Drawing, outcome: Mapping[str, FloatArray], across: Scale, top: float
+) -> None:
     """Means of the outcomes as dots, of the predictions as a line."""
-    outcome = feature.outcome
     middle = (outcome["place_left"] + outcome["place_right"]) / 2
     up = spanning([*outcome["observed"], *outcome["predicted"]], top + STRIP, top + 6, room=0.05)
     _levels_of(drawing, up, across, 4)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from rhale_stats.answers import sentences
 from rhale_stats.answers.numbers import (
     AnswerLine,
     axis_texts,
@@ -16,17 +18,6 @@ from rhale_stats.answers.numbers import (
     number,
     percent,
     with_labels,
-)
-from rhale_stats.answers.sentences import (
-    answers_in,
-    examined,
-    fit_sentences,
-    headline,
-    main_points,
-    rows_text,
-    sentences,
-    skill_text,
-    usual_text,
 )
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
@@ -98,15 +89,6 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A part of an axis where the curve cannot be relied on, and why."""
-
-    left: float
-    right: float
-    why: str
-
-
-@dataclass(frozen=True)
 class ReportFeature:
     """What is known of one feature."""
 
@@ -123,7 +105,8 @@ class ReportFeature:
     ordered: bool = True
     counts: Bars | None = None
     windows: Windows | None = None
-    stretches: tuple[Stretch, ...] = ()
+    # Parts of the axis where the curve cannot be relied on, from left to right.
+    stretches: tuple[tuple[float, float], ...] = ()
     groups: tuple[Group, ...] = ()
     # Between the usual values, as text: the change of the average prediction and of the outcome,
     # whose verdict says whether it is in the data; and whether rows differ in the data.
@@ -156,17 +139,6 @@ class ReportFeature:
 
 
 @dataclass(frozen=True)
-class SplitPair:
-    """Two columns that act together: the effect of one differs by the other."""
-
-    feature: str
-    by: str
-    rule: str
-    drop: float
-    pvalue: float
-
-
-@dataclass(frozen=True)
 class Trust:
     """How the model does on the rows, if the outcome is known."""
 
@@ -191,7 +163,9 @@ class ReportContent:
     # Those that move the predictions most come first.
     features: tuple[ReportFeature, ...]
     trust: Trust | None = None
-    pairs: tuple[SplitPair, ...] = ()
+    # Columns that act together, the effect of one differs by the other: feature, by, rule, drop,
+    # pvalue.
+    pairs: tuple[dict[str, Any], ...] = ()
     # How many were tried; None if none were.
     n_pairs: int | None = None
     limits: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -221,7 +195,7 @@ Attrs = Mapping[Any, Any]
 def explained(tree: xr.DataTree, t: Words) -> ReportContent:
     """All that a report says."""
     tree = _in_shown_units(tree)
-    answers = answers_in(tree)
+    answers = sentences.answers_in(tree)
     attrs: Attrs = {**answers.attrs, **tree.attrs}
     effect = tree["effect"].to_dataset()
     regions = regions_of(tree)
@@ -231,31 +205,37 @@ def explained(tree: xr.DataTree, t: Words) -> ReportContent:
         for position, line in enumerate(lines)
     )
     name, units = str(attrs.get("output_name", "output")), str(attrs.get("output_units", ""))
+    n_features = count_text(len(lines), "feature")
+    about = [f"{attrs.get('model', 'Model')}.", f"{sentences.rows_text(attrs)}, {n_features}."]
     return ReportContent(
         output=name,
         units=units,
-        about=_about(attrs, len(lines)),
+        about=" ".join([*about, *([f"{attrs['created']}."] if attrs.get("created") else [])]),
         n_rows=int(attrs["n_rows"]),
         level=float(attrs["level"]),
         threshold=float(attrs["delta"]),
         threshold_share=float(attrs["matters"]),
-        points=tuple(typeset(point) for point in main_points(lines, attrs)),
+        points=tuple(typeset(point) for point in sentences.main_points(lines, attrs)),
         features=features,
         trust=_trust(tree, attrs, t) if "outcome" in tree.children else None,
         pairs=tuple(
-            SplitPair(
-                line.label, line.split_by, line.split_rule, line.split_drop, line.split_pvalue
-            )
+            {
+                "feature": line.label,
+                "by": line.split_by,
+                "rule": line.split_rule,
+                "drop": line.split_drop,
+                "pvalue": line.split_pvalue,
+            }
             for line in sorted(lines, key=lambda line: -np.nan_to_num(line.split_drop))
             if line.split_by
         ),
         n_pairs=sum(line.split_tried for line in lines) or None,
         limits=_limits(attrs, t),
         call=str(attrs.get("call", "")),
-        settings=_settings(attrs, t),
+        settings={text: str(attrs[key]) for key, text in t.settings_of.items() if key in attrs},
         software=str(attrs.get("software", "rhale_stats")),
         parameters=attrs.get("parameters") == "yes",
-        examined=examined(attrs),
+        examined=sentences.examined(attrs),
         matters_of=str(attrs.get("matters_of", "predictions")),
     )
 
@@ -280,14 +260,6 @@ def _in_shown_units(tree: xr.DataTree) -> xr.DataTree:
     return xr.DataTree.from_dict(out)
 
 
-def _about(attrs: Attrs, n_features: int) -> str:
-    about = (
-        f"{attrs.get('model', 'Model')}. {rows_text(attrs)}, {count_text(n_features, 'feature')}."
-    )
-    made = str(attrs.get("created", ""))
-    return f"{about} {made}." if made else about
-
-
 def regions_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     """Groups of rows by the feature whose effects they part."""
     if "regions" not in tree.children:
@@ -308,20 +280,18 @@ def _private(line: AnswerLine, effect: xr.Dataset, t: Words) -> AnswerLine:
     def without(text: str) -> str:
         return hidden if text in rare else text
 
+    def unless_named(text: str, other: str) -> str:
+        return other if any(name in text for name in rare) else text
+
     word, separator, level = line.shape.partition(" at ")
-    listed = any(name in line.unreliable for name in rare)
     return replace(
         line,
         lowest_at=without(line.lowest_at),
         highest_at=without(line.highest_at),
-        shape=f"{word}{separator}{hidden if any(name in level for name in rare) else level}"
-        if separator
-        else line.shape,
-        unreliable=t.rare_levels if listed else line.unreliable,
-        exception=t.rare_exception
-        if any(name in line.exception for name in rare)
-        else line.exception,
-        fit_differs="" if any(name in line.fit_differs for name in rare) else line.fit_differs,
+        shape=f"{word}{separator}{unless_named(level, hidden)}" if separator else line.shape,
+        unreliable=unless_named(line.unreliable, t.rare_levels),
+        exception=unless_named(line.exception, t.rare_exception),
+        fit_differs=unless_named(line.fit_differs, ""),
         apart_at=without(line.apart_at),
     )
 
@@ -347,36 +317,35 @@ def _feature(
         "label": line.label,
         "units": units_of(tree["effect"].to_dataset(), line.feature),
         "anchor": f"f-{position}",
-        "headline": typeset(headline(line)),
+        "headline": typeset(sentences.headline(line)),
         "average": ReportSize(line.importance, *line.importance_ci, line.matters),
-        "usual": typeset(usual_text(line)),
+        "usual": typeset(sentences.usual_text(line)),
         "change": ReportSize(line.usual_change, *line.usual_change_ci, line.matters),
         "in_data": ReportSize(line.in_data_change, *line.in_data_ci, line.in_data),
         "differs_in_data": line.differs_in_data,
         "rows": ReportSize(line.row_spread, *line.row_spread_ci, line.rows_differ),
-        "sentences": tuple(typeset(sentence) for sentence in sentences(line, attrs)),
+        "sentences": tuple(typeset(sentence) for sentence in sentences.sentences(line, attrs)),
         "shape": line.shape,
         "split": f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
         if line.split_by
         else "",
         "warning": line.unreliable,
     }
+    answers, places = tree["answers"].to_dataset(), () if levels else row["edge_value"].values
+    facts["groups"] = _groups(region, places, answers) if region is not None else ()
     if levels:
         return ReportFeature(
             **facts,
             **_of_levels(row, tree, line.feature),
-            groups=_groups(region, (), tree["answers"].to_dataset()) if region is not None else (),
             ordered=str(row["feature_kind"].values) != "nominal",
             band=t.interval_name.format(level=level),
         )
-    curve = _curve(row, row["edge_value"].values)
     return ReportFeature(
         **facts,
-        curve=curve,
+        curve=_curve(row, places),
         counts=_counts(row),
         windows=_windows(tree, line.feature, facts["units"]),
         stretches=_stretches(row),
-        groups=_groups(region, curve.x, tree["answers"].to_dataset()) if region is not None else (),
         band=t.band_name.format(level=level),
         outcome=_outcome(tree, line.feature),
     )
@@ -450,16 +419,15 @@ def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
     )
 
 
-def _stretches(row: FeatureResult) -> tuple[Stretch, ...]:
+def _stretches(row: FeatureResult) -> tuple[tuple[float, float], ...]:
     """Neighbouring bins whose curve is not known for the same reason."""
-    edges, kinds = row["edge_value"].values, row["reliable"].values
-    out: list[Stretch] = []
-    for left, right, kind in zip(edges[:-1], edges[1:], map(str, kinds), strict=False):
-        if kind == "yes":
-            continue
-        if out and out[-1].right == left and out[-1].why == kind:
-            left = out.pop().left
-        out.append(Stretch(float(left), float(right), kind))
+    edges, kinds = row["edge_value"].values, list(map(str, row["reliable"].values))
+    out, start = [], 0
+    for kind, bins in groupby(kinds[: max(len(edges) - 1, 0)]):
+        end = start + len(list(bins))
+        if kind != "yes":
+            out.append((float(edges[start]), float(edges[end])))
+        start = end
     return tuple(out)
 
 
@@ -519,43 +487,38 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
 
 
 def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
-    units = str(attrs.get("output_units", ""))
-    shown = {
-        "r2": (f"{float(attrs.get('r2', np.nan)):.2f}", ""),
-        "mae": (number(float(attrs.get("mae", np.nan))), units),
-        "auc": (f"{float(attrs.get('auc', np.nan)):.2f}", ""),
-        "log_loss": (number(float(attrs.get("log_loss", np.nan))), ""),
-        "brier": (number(float(attrs.get("brier", np.nan))), ""),
-        "bias": (number(float(attrs.get("bias", np.nan))), t.bias_note),
-    }
+    notes = {"mae": str(attrs.get("output_units", "")), "bias": t.bias_note}
+    two_decimals = "{:.2f}".format
+    texts: dict[str, Callable[[float], str]] = {"r2": two_decimals, "auc": two_decimals}
     scores = tuple(
-        (t.scores[name], typeset(text), note)
-        for name, (text, note) in shown.items()
+        (name_shown, typeset(texts.get(name, number)(float(attrs[name]))), notes.get(name, ""))
+        for name, name_shown in t.scores.items()
         if name in attrs
     )
     if "skill" in attrs:
         # First what holds for new rows.
-        text = skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
+        text = sentences.skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
         scores = ((t.skill.format(name=attrs["skill_name"]), typeset(text), t.skill_note), *scores)
-    outcome = tree["outcome"].to_dataset()
+    outcome = tree["outcome"].to_dataset().transpose("tenth", "ci_bound", ...)
     ends = np.append(outcome["tenth_left"].values, outcome["tenth_right"].values)
-    texts, n = axis_texts(ends), outcome.sizes["tenth"]
+    places = np.reshape([typeset(text) for text in axis_texts(ends)], (2, -1)).T
+    names = ("n_obs", "predicted", "observed", "residual", "residual_ci")
+    columns = [outcome[f"tenth_{name}"].values for name in names]
     table = tuple(
         (
-            t.between.format(first=typeset(texts[tenth]), last=typeset(texts[n + tenth])),
-            f"{int(outcome['tenth_n_obs'].values[tenth]):,}",
-            number(float(outcome["tenth_predicted"].values[tenth])),
-            number(float(outcome["tenth_observed"].values[tenth])),
-            " ".join(
-                with_interval(
-                    float(outcome["tenth_residual"].values[tenth]),
-                    outcome["tenth_residual_ci"].transpose("tenth", "ci_bound").values[tenth],
-                )
-            ),
+            t.between.format(first=first, last=last),
+            f"{int(n):,}",
+            number(float(predicted)),
+            number(float(observed)),
+            " ".join(with_interval(float(residual), interval)),
         )
-        for tenth in range(n)
+        for (first, last), n, predicted, observed, residual, interval in zip(
+            places, *columns, strict=True
+        )
     )
-    return Trust(scores, tuple(typeset(sentence) for sentence in fit_sentences(attrs)), table)
+    return Trust(
+        scores, tuple(typeset(sentence) for sentence in sentences.fit_sentences(attrs)), table
+    )
 
 
 def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
@@ -564,9 +527,7 @@ def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
     sampled_units = t.of_groups if attrs.get("groups") == "yes" else t.of_rows
     n_ice = f"{int(attrs.get('ice_rows', 0)):,}"
     with_parameters = attrs.get("parameters") == "yes"
-    cut = [line for line in str(attrs.get("cut", "")).splitlines() if line]
-    notes = [line for line in str(attrs.get("notes", "")).splitlines() if line]
-    limits = {
+    limits: dict[str, tuple[str, ...]] = {
         t.in_intervals: (
             t.in_rows.format(of=sampled_units, n=f"{int(attrs['n_rows']):,}"),
             *([t.in_parameters] if with_parameters else []),
@@ -575,23 +536,14 @@ def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
         t.not_in_intervals: (
             t.not_parameters if with_parameters else t.not_model,
             t.not_places,
-            *([t.not_known] if _unknown(attrs) else []),
+            # Nobody said whether the rows were used to fit the model.
+            *([t.not_known] if str(attrs.get("held_out", "unknown")) == "unknown" else []),
         ),
         t.not_claimed: (t.no_causes, t.no_values),
         t.rows_as_they_are: (t.asked_average, t.asked_rows.format(n=n_ice)),
     }
-    if cut:
-        budget = str(attrs.get("budget", ""))
-        limits[t.cut.format(budget=budget)] = tuple(cut)
-    if notes:
-        limits[t.notes] = tuple(notes)
+    for head, name in ((t.cut.format(budget=attrs.get("budget", "")), "cut"), (t.notes, "notes")):
+        lines = [line for line in str(attrs.get(name, "")).splitlines() if line]
+        if lines:
+            limits[head] = tuple(lines)
     return limits
-
-
-def _unknown(attrs: Attrs) -> bool:
-    """Whether nobody said if the rows were used to fit the model."""
-    return str(attrs.get("held_out", "unknown")) == "unknown"
-
-
-def _settings(attrs: Attrs, t: Words) -> dict[str, str]:
-    return {text: str(attrs[name]) for name, text in t.settings_of.items() if name in attrs}

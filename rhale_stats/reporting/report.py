@@ -72,7 +72,7 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
         ],
         "sure": uncertainty_text(tree.attrs),
     }
-    return rendered_part(values, t)
+    return _rendered("notebook.html.j2", {**values, "t": t, "style": Markup(notebook_style())})
 
 
 # --- pages as HTML --------------------------------------------------------------------------------
@@ -177,54 +177,29 @@ def rendered(page: ReportPage, t: Words, lang: str, *, all_open: bool, interacti
     )
 
 
-def rendered_part(values: dict[str, Any], t: Words) -> str:
-    """A part of a notebook as HTML."""
-    style = Markup(notebook_style())
-    return _rendered("notebook.html.j2", {**values, "t": t, "style": style})
-
-
-LIGHT: Final = {
-    "ground": "#ffffff",
-    "ink": "#15181c",
-    "soft": "#434b56",
-    "rule": "#cfd5dc",
-    "grid": "#e4e8ed",
-    "band": "#cbd1d9",
-    "edge": "#626b77",
-    "up": "#0a5c9e",
-    "down": "#a84d06",
-    "link": "#0a4a86",
-    "g0": "#00604f",
-    "g1": "#75288a",
-    "g2": "#7d5200",
-    "g3": "#3744b8",
-    "few": "#f4ead3",
-    "small": "#edf0f3",
-    "card": "#f5f7f9",
-    "focus": "#0a4a86",
-    "halo": "#ffd54a",
+# Colours on light and on dark ground.
+COLOURS: Final = {
+    "ground": ("#ffffff", "#13161b"),
+    "ink": ("#15181c", "#f1f3f6"),
+    "soft": ("#434b56", "#bcc4ce"),
+    "rule": ("#cfd5dc", "#3b434e"),
+    "grid": ("#e4e8ed", "#2a3038"),
+    "band": ("#cbd1d9", "#434c58"),
+    "edge": ("#626b77", "#9ba5b2"),
+    "up": ("#0a5c9e", "#78bbf7"),
+    "down": ("#a84d06", "#f4aa66"),
+    "link": ("#0a4a86", "#90c7ff"),
+    "g0": ("#00604f", "#50d3bb"),
+    "g1": ("#75288a", "#dcaaec"),
+    "g2": ("#7d5200", "#e8c861"),
+    "g3": ("#3744b8", "#a9b8ff"),
+    "few": ("#f4ead3", "#3a3220"),
+    "small": ("#edf0f3", "#242a32"),
+    "card": ("#f5f7f9", "#1b2027"),
+    "focus": ("#0a4a86", "#90c7ff"),
+    "halo": ("#ffd54a", "#5b4a00"),
 }
-DARK: Final = {
-    "ground": "#13161b",
-    "ink": "#f1f3f6",
-    "soft": "#bcc4ce",
-    "rule": "#3b434e",
-    "grid": "#2a3038",
-    "band": "#434c58",
-    "edge": "#9ba5b2",
-    "up": "#78bbf7",
-    "down": "#f4aa66",
-    "link": "#90c7ff",
-    "g0": "#50d3bb",
-    "g1": "#dcaaec",
-    "g2": "#e8c861",
-    "g3": "#a9b8ff",
-    "few": "#3a3220",
-    "small": "#242a32",
-    "card": "#1b2027",
-    "focus": "#90c7ff",
-    "halo": "#5b4a00",
-}
+LIGHT, DARK = ({name: pair[dark] for name, pair in COLOURS.items()} for dark in (0, 1))
 # Paper is white, whatever the screen is.
 PRINT: Final = {**LIGHT, "ink": "#000000", "soft": "#333333", "link": "#000000"}
 

@@ -39,6 +39,7 @@ from rhale_stats.arguments.checks import (
     check_table,
     check_text,
 )
+from rhale_stats.arguments.documentation import with_shared_texts
 from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
@@ -221,8 +222,10 @@ def validated(function: F) -> F:
 
     Keyword arguments that are fields of its `Options` are gathered into these. Datasets may have
     their dimensions in any order, and are returned with the main variables first. If a Dataset
-    is not whole, the error names what is missing or was replaced.
+    is not whole, the error names what is missing or was replaced. Docstrings get the texts that
+    they share.
     """
+    function.__doc__ = with_shared_texts(function.__doc__)
     parameters = signature(function).parameters
     keywords, call = _Keywords.from_function(function), Call.from_function(function)
     checks = {name: CHECKS[name] for name in keywords.names if name in CHECKS}

@@ -79,8 +79,7 @@ def ale2(
         a level "missing" of a categorical feature, the last level unless ``order`` places it
         elsewhere; the model receives the missing value of the column. A numeric feature has no such
         level: its missing values are refused.
-    progress : bool, default True
-        Show a progress bar after two seconds.
+    %(progress)s
 
     Returns
     -------

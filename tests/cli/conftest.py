@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import joblib
 import numpy as np
 import pandas as pd
@@ -11,8 +9,6 @@ import pytest
 import statsmodels.formula.api as smf
 from sklearn.linear_model import LinearRegression
 
-# Reports come from a package of their own.
-collect_ignore = [] if find_spec("rhale_stats.report") else ["test_report.py"]
 RNG = np.random.default_rng(0)
 ROWS = 400
 FRAME = pd.DataFrame(

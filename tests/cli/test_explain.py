@@ -114,7 +114,7 @@ def test_an_interrupted_explanation_leaves_no_files(table, tmp_path):
     out, waiting = tmp_path / "out", tmp_path / "waiting"
     waiting.mkdir()
     before = f"""
-from rhale_stats.cli import explain
+from rhale_stats.cli import commands as of_models
 
 def writers_of(tree, table, answer):
     def zarr(path):
@@ -127,7 +127,7 @@ def writers_of(tree, table, answer):
 
     return {{".zarr": zarr, ".csv": csv}}
 
-explain.writers_of = writers_of
+of_models.writers_of = writers_of
 """
     words = ["explain", table, "--formula", FORMULA, "--family", "gaussian", "--no-progress"]
     words += ["--features", "age", "--out", out / "tree.zarr", out / "answers.csv"]
@@ -151,9 +151,9 @@ explain.writers_of = writers_of
     ],
 )
 def test_what_cannot_be_explained(table, linear, capsys, monkeypatch, words, message):
-    from rhale_stats.cli import explain
+    from rhale_stats.cli import commands
 
-    monkeypatch.setattr(explain, "explain", None)
+    monkeypatch.setattr(commands, "explain", None)
     try:
         status = main(["explain", str(table), "--model", str(linear), "--trust", *words])
     except SystemExit as end:

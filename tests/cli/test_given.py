@@ -154,7 +154,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
         (["--formula", "y ~ age"], "--conditioning must name columns to split by"),
         (
             ["--formula", "y ~ age + sex", "--conditioning", "z"],
-            "--conditioning must be a col",
+            "--conditioning must be columns of ",
         ),
         (
             ["--formula", "y ~ age + sex", "--feature", "sex"],

@@ -19,14 +19,14 @@ from matplotlib.patches import StepPatch
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.drawing import canvas
+from rhale_stats.drawing import bins as plots_bins
 from rhale_stats.drawing import curve as plots_curve
+from rhale_stats.drawing import frame
 from rhale_stats.drawing import legend as plots_marks
 from rhale_stats.drawing import rows as plots_rows
 from rhale_stats.drawing.bins import plot_bias, plot_bins, plot_edges
-from rhale_stats.drawing.compare import plot_compare
 from rhale_stats.drawing.effects import plot_effect, plot_effects
-from rhale_stats.drawing.forest import plot_forest
+from rhale_stats.drawing.estimates import plot_compare, plot_forest
 from rhale_stats.effects.spread import without_spread
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.schema.feature_result import one_feature
@@ -1365,7 +1365,7 @@ def thin(ax):
         [
             line.get_ydata()
             for line in ax.lines
-            if line.get_color() == canvas.UNCERTAINTY
+            if line.get_color() == frame.UNCERTAINTY
             and line.get_linestyle() == "-"
             and line.get_linewidth() == width
         ]
@@ -1645,7 +1645,7 @@ class TestEdges:
         edges, number = plot_edges(rebinned.assign(n_bins=n_bins, edge_frequency=frequency), 0)
         assert [text.get_text() for text in edges.texts] == [plots_marks.ONE_BIN]
         assert [bar.get_height() for bar in number.patches] == [1.0]
-        assert edges.get_ylim()[1] >= plots_curve.EDGE_SHARE
+        assert edges.get_ylim()[1] >= plots_bins.EDGE_SHARE
 
     def test_constant_feature_and_given_axes(self, rebinned):
         _, pair = plt.subplots(1, 2)
@@ -1932,8 +1932,8 @@ class TestParts:
             for label in ("95 % interval of the", "95 % interval in the")
         ]
         assert [tuple(one) for one in colours] == [
-            to_rgb(canvas.UNCERTAINTY_LIGHT),
-            to_rgb(canvas.UNCERTAINTY),
+            to_rgb(frame.UNCERTAINTY_LIGHT),
+            to_rgb(frame.UNCERTAINTY),
         ]
 
     def test_the_legend_says_what_each_is(self, held):

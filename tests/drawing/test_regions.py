@@ -15,7 +15,7 @@ from matplotlib.offsetbox import AnnotationBbox, TextArea
 import rhale_stats as rs
 from rhale_stats.drawing import legend
 from rhale_stats.drawing import tree as regions
-from rhale_stats.drawing.canvas import HETEROGENEITY_FILL
+from rhale_stats.drawing.frame import HETEROGENEITY_FILL
 from rhale_stats.drawing.interactions import plot_interactions
 from rhale_stats.drawing.tree import plot_regions, plot_tree
 from tests.helpers import labelled

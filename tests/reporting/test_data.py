@@ -6,7 +6,8 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from rhale_stats.reporting.page import csv_link, csv_text, file_name, guarded, json_link, plain
+from rhale_stats.printing.plain import plain
+from rhale_stats.reporting.page import csv_link, csv_text, file_name, guarded, json_link
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "  =1"])

@@ -1,0 +1,228 @@
+"""Forest plot of one number per feature, and plot of the difference of two curves."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from rhale_stats.arguments.times import unit_word
+from rhale_stats.drawing import curve, frame, legend
+from rhale_stats.effects.sizes import ForestData, forest_data
+from rhale_stats.ensembles.tables import one_number
+from rhale_stats.schema.checks import check_dataset, check_variables
+from rhale_stats.schema.dimensions import check_one_part
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    label_of,
+    units_of,
+    with_units,
+)
+from rhale_stats.schema.kinds import ENSEMBLE
+from rhale_stats.schema.validation import validated
+from rhale_stats.schema.variables import EFFECT_VARIABLES
+
+# --- forest plot ----------------------------------------------------------------------------------
+
+
+@validated
+def plot_forest(
+    effect: xr.Dataset,
+    what: str = "average_effect",
+    *,
+    level: float = legend.LEVEL,
+    ax: Axes | None = None,
+) -> Axes:
+    """Forest plot: one number per feature with its interval, the largest at the top.
+
+    Parameters
+    ----------
+    effect : Dataset
+        What `rhale`, `std_error` or `confint` returned; what `effect_sizes` returned; or what
+        `bootstrap`, `bootstrap_refit`, `cross_effects` or `over_models` returned.
+    what : str, default "average_effect"
+        Name of a variable with one number per feature: ``average_effect``, ``importance``,
+        ``aled``, ``heterogeneity_output``, ...
+    level : float, default 0.95
+        Confidence level. Intervals that ``effect`` already has are drawn if they have this level.
+    ax : Axes, optional
+        By default that of a new figure.
+
+    %(Axes returned; raises)s
+    ValueError
+        ``what`` is not in ``effect``, does not have one number per feature, or has no interval of
+        this level; ``level`` outside (0, 1).
+
+    Notes
+    -----
+    Intervals are those of `confint`: those in ``effect`` if they have this level, otherwise new
+    ones. Where they hold the parameters of the model they are light, and dark within them the
+    interval of the rows alone. From replicates they are quantiles over all chains, and the estimate
+    is the median; faint marks below are the medians of the single chains, which agree if there are
+    enough replicates. Replicates of a size that cannot be negative are biased upwards
+    (`effect_sizes` gives corrected intervals).
+
+    Features are sorted by absolute value. Effects per unit of a feature can be compared only if the
+    features have the same unit; different units are printed beside the names. Features without a
+    value are at the bottom: constant features and, for average effects, features whose levels have
+    no order of their own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> panel = rs.plots.forest(rs.rhale(local))
+    >>> [label.get_text() for label in panel.get_yticklabels()]
+    ['x0', 'x1']
+    """
+    if ENSEMBLE.holds(effect):
+        effect = one_number(effect, what, level)
+    forest = forest_data(effect, what, level)
+    with frame.one_panel(ax, (6.0, 1.3 + 0.32 * len(forest.order))) as panel:
+        null = effect.coords.get("null", xr.zeros_like(forest.variable))
+        _draw_forest(panel, forest, level, null=float((null == 1).all()))
+        _label(panel, effect, forest)
+    return panel
+
+
+def _label(panel: Axes, effect: xr.Dataset, forest: ForestData) -> None:
+    """Names of the features, and below them what the numbers are."""
+    names, axis_label = _forest_labels(effect, forest.variable)
+    labels = [textwrap.fill(names[number], frame.LABEL_LENGTH) for number in forest.order]
+    panel.set_yticks(np.arange(len(names)), labels, parse_math=False)
+    panel.set_ylim(len(names) - 0.4, -0.6)
+    frame.name_axes(panel, textwrap.fill(axis_label, 2 * frame.LABEL_LENGTH))
+
+
+def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
+    """Names of features and label of the axis; units beside the names where they differ."""
+    what = str(values.name)
+    features = feature_names(effect)
+    names = [label_of(effect, name) for name in features]
+    _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
+    long_name = str(values.attrs.get("long_name", long_name))
+    template = str(values.attrs.get("units", template))
+    output_units = str(effect.attrs.get("output_units", ""))
+    units = [_filled(template, output_units, units_of(effect, name)) for name in features]
+    if len(set(units)) == 1:
+        return names, with_units(long_name, units[0])
+    return [with_units(name, unit) for name, unit in zip(names, units, strict=True)], long_name
+
+
+def _filled(template: str, output_units: str, feature_units: str) -> str:
+    """Units from their description in the schema; empty where they are not known."""
+    for part, unit in (("output units", output_units), ("feature unit", unit_word(feature_units))):
+        if part in template:
+            if not unit:
+                return ""
+            template = template.replace(part, unit)
+    return "" if template == "1" else template
+
+
+def _draw_forest(panel: Axes, forest: ForestData, level: float, null: float = 0.0) -> None:
+    place = np.arange(len(forest.order), dtype=np.float64)
+    panel.axvline(null, color=frame.REFERENCE, linewidth=0.6, zorder=0.5, gid=legend.OURS)
+    source, percent = legend.source_suffix(forest.source), f"{100 * level:g} %"
+    whole = frame.UNCERTAINTY if forest.rows is None else frame.UNCERTAINTY_LIGHT
+    for ends, colour, zorder, text in (
+        (forest.interval, whole, 2.0, f"{legend.EACH}\n{forest.method}{source}"),
+        (forest.rows, frame.UNCERTAINTY, 2.1, f"{legend.ROWS_EACH}\n{forest.method}{legend.GIVEN}"),
+    ):
+        if ends is not None:
+            # The interval need not contain the estimate.
+            middle, half = ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
+            how: dict[str, Any] = {"xerr": half, "ecolor": colour, "zorder": zorder}
+            frame.draw_whiskers(panel, middle, place, None, 2.2, label=f"{percent} {text}", **how)
+    label = legend.ESTIMATE
+    if forest.chains is not None:
+        label, below = legend.REPLICATES, np.repeat(place + 0.25, len(forest.chains))
+        how = {"color": frame.REFERENCE, "markersize": 5, "zorder": 1, "label": legend.CHAIN}
+        panel.plot(forest.chains.T.ravel(), below, "|", **how)
+    how = {"color": frame.AVERAGE, "markersize": 4, "zorder": 3, "label": label}
+    panel.plot(forest.point, place, "o", **how)
+    for number in np.flatnonzero(np.isnan(forest.point)):
+        text = legend.UNORDERED if forest.unordered[number] else legend.NO_VALUE
+        frame.beside(panel, text, 0.5, place[number], ha="center", color="0.4")
+
+
+# --- difference of two curves ---------------------------------------------------------------------
+
+
+DRAWN = ("feature", "difference", "difference_ci", "difference_band", "grid_value", "p_value")
+
+
+@validated
+def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = None) -> Axes:
+    """Difference of two curves with its pointwise interval, its band and its p-value.
+
+    Parameters
+    ----------
+    comparison : Dataset
+        What `compare` returned.
+    %(one feature in one panel)s
+    ValueError
+        ``comparison`` is not a difference of curves.
+
+    Notes
+    -----
+    Dashed lines are pointwise intervals, thin lines a simultaneous band. Where zero is outside the
+    band, the curves differ. Between the points of the comparison the lines are straight; in linear
+    bins the error is one sixteenth of the deviation of the difference from the chord of the bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> effects = []
+    >>> for seed in (2, 3):
+    ...     X = np.random.default_rng(seed).uniform(-1, 1, (500, 2))
+    ...     local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    ...     effects.append(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    >>> rs.plots.compare(rs.compare(*effects, rng=0), "x0").texts[0].get_text()
+    'no difference between the curves: p = 0.85, adjusted (holm) 1.00'
+    """
+    check_dataset(comparison, "comparison", "compare(a, b)")
+    if "edge_a" in comparison.dims:
+        raise ValueError(
+            "comparison must be of curves here; this one is of two surfaces. Draw it with "
+            "plots.surface(comparison)."
+        )
+    check_variables(comparison, "comparison", DRAWN, "compare(a, b)")
+    check_one_part(comparison, "comparison")
+    row = comparison.isel(feature=feature_position(comparison, feature))
+    row = row.isel(grid=row["grid_value"].notnull().values)
+    with frame.one_panel(ax, (7.0, 3.6)) as panel:
+        frame.name_feature(panel, comparison, str(row["feature"].values))
+        frame.name_axes(panel, y=frame.output_label(comparison, ": a less b"))
+        if row.sizes["grid"]:
+            _draw_difference(panel, row)
+        else:
+            frame.say_empty([panel], legend.NO_RANGE)
+    return panel
+
+
+def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
+    x, difference = row["grid_value"].values, row["difference"].values
+    frame.draw_zero(panel, linewidth=0.8)
+    line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "zorder": 3}
+    panel.plot(x, difference, label=legend.DIFFERENCE, **line)
+    interval, band = row["difference_ci"], row["difference_band"]
+    pointwise = curve.Ends(curve.ends_of(interval), curve.interval_label(interval))
+    simultaneous = curve.Ends(curve.ends_of(band), curve.band_label(band))
+    curve.draw_uncertainty(panel, x, pointwise, simultaneous)
+    panel.margins(x=0.02)
+    if interval.attrs.get("ci_kind", "confidence") != "confidence":
+        return  # draws and models have no p-value
+    null = row.attrs.get("null", "no difference between the curves")
+    text = f"{null}: p {frame.pvalue_text(float(row['p_value']))}"
+    adjust = str(row.attrs.get("adjust", "none"))
+    if adjust != "none" and "p_value_adjusted" in row:
+        adjusted = frame.pvalue_text(float(row["p_value_adjusted"])).lstrip("= ")
+        text += f", adjusted ({adjust}) {adjusted}"
+    frame.note(panel, text)

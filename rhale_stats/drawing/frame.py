@@ -1,0 +1,430 @@
+"""The frame of all pictures: panels, their labels and notes, colours and common marks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.gridspec import GridSpecBase, GridSpecFromSubplotSpec
+from numpy.typing import NDArray
+
+from rhale_stats.arguments.times import are_dates, unit_word, zone_of
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.drawing.legend import CONSTANT, OURS, draw_legend, eastern_fonts
+from rhale_stats.schema.feature_result import Result
+from rhale_stats.schema.features import label_of, units_of, with_units
+
+# Black and grey are about the average and how sure it is; colour is about rows.
+AVERAGE = "black"
+HETEROGENEITY = "#0173b2"
+HETEROGENEITY_FILL = "#c3ddec"
+UNCERTAINTY = "#5b6470"
+# Of an interval that holds the model, within which that of the rows is drawn dark.
+UNCERTAINTY_LIGHT = "#aab1ba"
+REFERENCE = "0.6"
+# A second colour, for what is neither: the other end of a scale, counts of edges.
+OTHER = "#d55e00"
+DASHES = (0, (4, 2))
+# Longer labels of a y axis are broken into lines, if possible before the unit.
+LABEL_LENGTH = 30
+# Width of a letter of a title in points, letters of the narrowest one, and its lines.
+LETTER, NARROWEST_TITLE, TITLE_LINES = 5.5, 12, 3
+# Narrowest of several panels in the place of one, in inches.
+NARROWEST = 1.8
+# Minimum height of a panel in numerical errors, so that it does not magnify rounding.
+ERRORS_SHOWN = 20
+# What `ax` may be, and the panels of a picture.
+GivenAxes: TypeAlias = Axes | Sequence[Axes] | NDArray[np.object_] | None
+Panels: TypeAlias = NDArray[np.object_]
+
+
+# --- panels ---------------------------------------------------------------------------------------
+
+
+@contextmanager
+def several_panels(
+    ax: GivenAxes,
+    n_axes: int,
+    which: str,
+    made: Callable[[], Any],
+    *,
+    legend: bool = True,
+) -> Iterator[Panels]:
+    """The Axes that a user passed, or those of a new figure, ``made`` in our style.
+
+    Axes of a user keep their style. In the end the figure gets its ``legend``.
+    """
+    given = None if ax is None else given_axes(ax, n_axes, which)
+    with style() if given is None else nullcontext():
+        panels = as_array(flat_axes(made()) if given is None else given)
+        yield panels
+        if legend:
+            draw_legend(panels)
+
+
+@contextmanager
+def one_panel(
+    ax: Any, size: tuple[float, float], *, despined: bool = True, legend: bool = True
+) -> Iterator[Axes]:
+    """The Axes that a user passed, or that of a new figure of this size, in our style."""
+    axes, made = None if ax is None else [ax], partial(new_panels, 1, 1, size, despined=despined)
+    with several_panels(axes, 1, "one", made, legend=legend) as (panel,):
+        yield panel
+
+
+def given_axes(axes: Any, n_axes: int, which: str) -> list[Axes]:
+    """The Axes that a user passed, as a list; raise unless there are ``n_axes`` of them."""
+    advice = f"Make them with plt.subplots({n_axes}, layout='constrained')."
+    expected = f"ax must be {n_axes} matplotlib Axes, {which}"
+    if isinstance(axes, Axes):
+        axes = [axes] if n_axes == 1 else panels_within(axes, n_axes)
+    if not isinstance(axes, Sequence | np.ndarray):
+        raise TypeError(f"{expected}; got {type(axes).__name__}. {advice}")
+    panels = flat_axes(axes)
+    for panel in panels:
+        if not isinstance(panel, Axes):
+            raise TypeError(f"{expected}; got {type(panel).__name__} among them. {advice}")
+    if len(panels) != n_axes:
+        raise ValueError(f"{expected}; got {len(panels)}. {advice}")
+    if len({id(panel) for panel in panels}) < n_axes:
+        raise ValueError(f"{expected}; got the same one twice. {advice}")
+    return panels
+
+
+def panels_within(panel: Axes, n_panels: int) -> list[Axes]:
+    """So many panels in the place of one, which is hidden: as many in a line as are wide enough."""
+    figure = panel.figure.figure
+    width = panel.get_position().width * figure.get_size_inches()[0]
+    n_columns = int(np.clip(width // NARROWEST, 1, min(n_panels, 3)))
+    shape = (-(-n_panels // n_columns), n_columns)
+    space: dict[str, Any] = {"wspace": 0.5, "hspace": 0.9}
+    spec = panel.get_subplotspec()
+    if spec is None:
+        left, bottom, right, top = panel.get_position().extents
+        space |= {"left": left, "bottom": bottom, "right": right, "top": top}
+        grid: GridSpecBase = figure.add_gridspec(shape[0], shape[1], **space)
+    else:
+        grid = GridSpecFromSubplotSpec(*shape, subplot_spec=spec, **space)
+    panel.set_axis_off()
+    return [panel.figure.add_subplot(grid[number]) for number in range(n_panels)]
+
+
+def flat_axes(axes: Sequence[Any] | NDArray[np.object_]) -> list[Any]:
+    """The items of nested sequences, in order (NumPy would convert them to arrays)."""
+    flat = []
+    # A masked array would hold itself.
+    parts = np.asarray(axes).ravel() if isinstance(axes, np.ndarray) else axes
+    for part in parts:
+        flat += flat_axes(part) if isinstance(part, list | tuple | np.ndarray) else [part]
+    return flat
+
+
+def as_array(panels: Sequence[Axes]) -> Panels:
+    """Axes as an array of one dimension."""
+    array = np.empty(len(panels), dtype=object)
+    array[:] = panels
+    return array
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Context with the style of our own figures."""
+    family = [*plt.rcParams["font.family"], *eastern_fonts()[:1]]
+    fonts = plt.rc_context({"font.family": family})
+    with sns.axes_style("ticks"), sns.plotting_context("paper"), fonts:
+        yield
+
+
+def new_panels(
+    n_lines: int, n_columns: int, size: tuple[float, float], *, despined: bool = True, **how: Any
+) -> NDArray[Any]:
+    """Panels of a new figure of this size, (line, column)."""
+    figure, grid = plt.subplots(
+        n_lines, n_columns, figsize=size, squeeze=False, layout="constrained", **how
+    )
+    if despined:
+        sns.despine(fig=figure)
+    return np.asarray(grid, dtype=object)
+
+
+def column(heights: Sequence[float], *, sharex: bool = False) -> NDArray[Any]:
+    """A figure with panels of these heights in inches, one below the other."""
+    size = (7.0, sum(heights))
+    return new_panels(len(heights), 1, size, height_ratios=heights, sharex=sharex)
+
+
+def grid_of_panels(
+    n_panels: int,
+    n_columns: int,
+    *,
+    panel: tuple[float, float] = (2.4, 2.1),
+    room: float | None = None,
+    sharey: bool = True,
+) -> list[Axes]:
+    """Panels of a new figure, row by row, with ``room`` above them for the legend, in inches."""
+    n_columns = min(n_columns, n_panels)
+    n_lines = -(-n_panels // n_columns)
+    if room is None:
+        room = 0.6 if n_columns > 2 else 1.1
+    size = (panel[0] * n_columns + 0.6, panel[1] * n_lines + room)
+    panels = list(new_panels(n_lines, n_columns, size, sharey=sharey).flat)
+    for unused in panels[n_panels:]:
+        unused.remove()
+    return panels[:n_panels]
+
+
+class Content(NamedTuple):
+    """What a panel of a grid shows, with its title, its feature as ``x``, and the output."""
+
+    draw: Callable[[Axes], None]
+    title: str
+    x: str
+    units: str
+    y: str = ""
+
+
+def draw_grid(
+    contents: Sequence[Content],
+    n_columns: int,
+    ax: GivenAxes,
+    which: str,
+    *,
+    y: str = "",
+    of_features: int = 0,
+) -> Panels:
+    """A panel for each content. ``y`` is the label of all y axes of a new figure.
+
+    A note says it where these are the largest ``of_features`` features.
+    """
+    n_panels = len(contents)
+    with several_panels(ax, n_panels, which, lambda: grid_of_panels(n_panels, n_columns)) as panels:
+        for panel, content in zip(panels, contents, strict=True):
+            entitle(panel, content.title)
+            name_axes(panel, content.x)
+            date_axis(panel, content.units)
+            if ax is not None and (panel is panels[0] or not isinstance(ax, Axes)):
+                name_axes(panel, y=content.y)
+            content.draw(panel)
+        if ax is None and y:
+            size = panels[0].yaxis.label.get_fontsize()
+            panels[0].figure.supylabel(y, fontsize=size, parse_math=False)
+        if of_features:
+            say_limited(panels, of_features)
+    return panels
+
+
+# --- labels and notes -----------------------------------------------------------------------------
+
+
+def name_axes(
+    panel: Axes, x: str | None = None, y: str | None = None, title: str | None = None, **how: Any
+) -> None:
+    """Name the axes, and the panel. A name such as "cost [$]" is text, not a formula."""
+    if x is not None:
+        panel.set_xlabel(x, parse_math=False)
+    if y is not None:
+        panel.set_ylabel(y, parse_math=False)
+    if title is not None:
+        panel.set_title(title, parse_math=False, **how)
+
+
+def name_feature(panel: Axes, dataset: xr.Dataset, name: str) -> None:
+    """Name the x axis by a feature, with its units; ticks of times are dates."""
+    name_axes(panel, feature_label(dataset, name))
+    date_axis(panel, units_of(dataset, name))
+
+
+def name_bins(panel: Axes, effect: xr.Dataset, row: Result) -> None:
+    """Name the axes of a panel of effects: derivative of the output, and the feature."""
+    name = str(row["feature"].values)
+    name_feature(panel, effect, name)
+    units, output_units = units_of(effect, name), str(effect.attrs.get("output_units", ""))
+    per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
+    # The panel is low.
+    label = upright(f"d {effect.attrs.get('output_name', 'output')} / d {name}", per, 26)
+    name_axes(panel, y=label)
+
+
+def feature_label(dataset: xr.Dataset, name: str) -> str:
+    """Label of the axis of a feature: its name for people, with its units."""
+    return with_units(label_of(dataset, name), units_of(dataset, name))
+
+
+def output_label(effect: xr.Dataset, more: str = "") -> str:
+    """Label of the y axis of curves."""
+    name = effect.attrs.get("output_name", "output")
+    text = f"effect on {name}{more}"
+    if "reference" in effect.attrs:
+        text = f"{name} relative to {effect.attrs['reference']}"
+    return upright(text, str(effect.attrs.get("output_units", "")))
+
+
+def upright(text: str, units: str, most: int = LABEL_LENGTH) -> str:
+    """Label of a y axis, broken into lines if it is long."""
+    if len(text) + len(units) <= most:
+        return with_units(text, units)
+    lines = [text, f"[{units}]"] if units else [text]
+    return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
+
+
+def pvalue_text(value: float) -> str:
+    """A p-value with the sign before it: = 0.42, < 0.001."""
+    if np.isnan(value):
+        return "unknown"
+    if value < 0.001:
+        return "< 0.001"
+    return f"= {value:.3f}" if value < 0.1 else f"= {value:.2f}"
+
+
+def cut_within(text: str, most: int) -> str:
+    """A name cut in its middle: names often differ at their ends."""
+    end = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
+
+
+def width_of(panel: Axes) -> float:
+    """Width of a panel in points."""
+    return float(panel.get_window_extent().width * 72 / panel.figure.dpi)
+
+
+def entitle(panel: Axes, text: str) -> None:
+    """Write a title above a panel, in lines that are no wider than it."""
+    width = max(int(width_of(panel) / LETTER), NARROWEST_TITLE)
+    lines = textwrap.wrap(cut_within(text, TITLE_LINES * width), width)
+    name_axes(panel, title="\n".join(lines))
+
+
+def date_axis(panel: Axes, units: str) -> None:
+    """Ticks that are dates, where the numbers of an axis are days since 1970."""
+    if are_dates(units):
+        # Matplotlib counts days from the same day.
+        ends = {"minticks": 3, "maxticks": 7}
+        locator = AutoDateLocator(tz=zone_of(units), **ends)  # type: ignore[no-untyped-call]
+        panel.xaxis.set_major_locator(locator)
+        form = ConciseDateFormatter(locator, tz=zone_of(units))  # type: ignore[no-untyped-call]
+        panel.xaxis.set_major_formatter(form)
+
+
+def say(panel: Axes, text: str) -> None:
+    """Write a text in the middle of a panel."""
+    panel.text(0.5, 0.5, text, transform=panel.transAxes, ha="center", va="center")
+
+
+def say_constant(panel: Axes, text: str = CONSTANT) -> None:
+    """Write in a panel that the feature is constant."""
+    say(panel, text)
+    # By their looks only: the ticks themselves may be those of other panels too.
+    panel.tick_params(bottom=False, labelbottom=False)
+
+
+def say_empty(panels: Iterable[Axes], text: str = CONSTANT) -> None:
+    """Write in panels, whose axes have no numbers, that there is nothing to draw."""
+    for panel in panels:
+        say_constant(panel, text)
+        panel.tick_params(left=False, labelleft=False)
+
+
+def note(panel: Axes, text: str) -> None:
+    """Write a remark above the right end of a panel."""
+    panel.text(1, 1.01, text, transform=panel.transAxes, ha="right", va="bottom", fontsize="small")
+
+
+def mark(panel: Axes, text: str, xy: tuple[float, float], dx: float, dy: float, **how: Any) -> None:
+    """Write a small text beside a point, so many points away."""
+    how = {"ha": "center", "va": "bottom", "fontsize": "small", **how}
+    panel.annotate(text, xy, (dx, dy), textcoords="offset points", **how)
+
+
+def beside(panel: Axes, text: str, x: float, place: float, **how: Any) -> None:
+    """Write a small text on a line of a panel, at this part of its width."""
+    how = {"va": "center", "fontsize": "small", "xycoords": ("axes fraction", "data"), **how}
+    panel.annotate(text, (x, place), **how)
+
+
+def say_limited(panels: Panels, n_features: int) -> None:
+    """Write below a figure that not all features are drawn."""
+    panels[0].figure.supxlabel(
+        f"the {len(panels)} most important of {n_features} features; features= or max_features= "
+        f"draws others",
+        fontsize="small",
+    )
+
+
+def error_text(row: Result) -> float:
+    """Numerical error of a local effect; 0 if it is not known."""
+    if "local_effect_error" not in row:
+        return 0.0
+    return float(np.nan_to_num(row["local_effect_error"].values))
+
+
+# --- marks ----------------------------------------------------------------------------------------
+
+
+def draw_zero(panel: Axes, **how: Any) -> None:
+    """The line of no effect."""
+    panel.axhline(0, **{"color": REFERENCE, "linewidth": 0.6, "zorder": 0.5, "gid": OURS, **how})
+
+
+def draw_between(panel: Axes, x: Any, ends: Any, label: str | None = None, **how: Any) -> None:
+    """The area between two ends along an axis, (end, x)."""
+    panel.fill_between(x, *ends, label=label, linewidth=0, **how)
+
+
+def draw_ends(panel: Axes, x: FloatArray, ends: FloatArray, label: str, **how: Any) -> None:
+    """Lines along both ends of intervals or of a band, (end, x)."""
+    how = {"color": UNCERTAINTY, "zorder": 2, **how}
+    for end, text in zip(ends, (label or None, None), strict=True):
+        panel.plot(x, end, label=text, **how)
+
+
+def draw_area(
+    panel: Axes, x: FloatArray, ends: FloatArray, label: str, *, dark: bool = False
+) -> None:
+    """The area of intervals (end, x): light with dashed ends, or dark for the part of the rows."""
+    if dark:
+        draw_between(panel, x, ends, label, color=UNCERTAINTY, alpha=0.6, zorder=2.1)
+    else:
+        draw_between(panel, x, ends, label, color=UNCERTAINTY_LIGHT, alpha=0.6, zorder=2)
+        draw_ends(panel, x, ends, "", linewidth=0.7, linestyle=DASHES)
+
+
+def draw_whiskers(panel: Axes, x: Any, y: Any, reach: Any, width: float, **how: Any) -> None:
+    """Lines without a mark from ``y`` as far as ``reach``; ``xerr`` in place of it lie flat."""
+    how = {"ecolor": UNCERTAINTY, **how}
+    panel.errorbar(x, y, reach, fmt="none", elinewidth=width, **how)
+
+
+def draw_missing(panel: Axes, last: float, value: float, half_width: float, label: str) -> None:
+    """Draw a mark with an interval beside the axis, for rows without a value."""
+    ends = value + half_width * np.array([-1.0, 0.0, 1.0])
+    # The limits of the panel know of them only by what lies on its own axis.
+    panel.update_datalim(np.column_stack([np.full(3, last), ends]))
+    panel.autoscale_view()
+    beside: dict[str, Any] = {"transform": panel.get_yaxis_transform(), "clip_on": False}
+    panel.plot([1.03] * 2, ends[[0, 2]], color=UNCERTAINTY, **beside)
+    panel.plot([1.03], ends[[1]], "D", color=AVERAGE, markersize=4, label=label, **beside)
+
+
+def add(panel: Axes, collection: Collection, label: str = "") -> None:
+    """Add lines or areas, all of one entry of the legend."""
+    if label:
+        collection.set_label(label)
+    panel.add_collection(collection)
+
+
+def enlarge(panel: Axes, least: float) -> None:
+    """Enlarge the y scale to at least this length."""
+    bottom, top = panel.get_ylim()
+    if top - bottom < least:
+        middle = (bottom + top) / 2
+        panel.set_ylim(middle - least / 2, middle + least / 2)
