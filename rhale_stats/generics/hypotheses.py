@@ -24,6 +24,7 @@ from rhale_stats.inference.combinations import (
 from rhale_stats.inference.results import ComparisonOptions
 from rhale_stats.margins.hypotheses import labelled_combinations, labelled_locations
 from rhale_stats.schema.dimensions import OUTPUT, REGION, with_part_facts
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, H_STATISTICS, PROFILE, kind_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -296,13 +297,14 @@ def _of_parts(
     """Estimates of all features and outputs that were not selected, with what they share."""
     if kind_of(effect) not in (EFFECT, PROFILE, ENSEMBLE):
         return function(effect, feature, of, local, groups)
+    names = _not_constant(effect, feature)
     every = feature is None and of != "average_effect" and effect.sizes["feature"] > 1
-    features = effect["feature"].values.tolist() if every else [feature]
+    features = names if every else [feature]
     outputs = effect[OUTPUT].values.tolist() if OUTPUT in effect.dims else [None]
     if len(features) == len(outputs) == 1:
-        if of != "average_effect":
+        if of != "average_effect" and not every:
             refuse_beside("one feature of one output", local=local, groups=groups)
-        return function(effect, feature, of, local, groups)
+        return function(effect, features[0], of, local, groups)
     parts, labels = [], []
     for number, output in enumerate(outputs):
         place = {} if output is None else {OUTPUT: number}
@@ -315,6 +317,20 @@ def _of_parts(
             label = [str(name)] * every + [f"{OUTPUT} = {output}"] * (output is not None)
             labels.append(", ".join(label))
     return of_shared_units(parts, labels)
+
+
+def _not_constant(effect: xr.Dataset, feature: Any) -> list[str]:
+    """Features with an effect; raise ``ValueError`` where there is none to be tested."""
+    names = feature_names(effect)
+    asked = names if feature is None else [names[feature_position(effect, feature)]]
+    kinds = effect["feature_kind"].sel(feature=asked).values
+    left = [name for name, kind in zip(asked, kinds, strict=True) if kind != "constant"]
+    if not left:
+        raise ValueError(
+            f"feature must be one with an effect; {', '.join(map(repr, asked))} is constant. Take "
+            f"another."
+        )
+    return left
 
 
 def _separate_regions(effect: xr.Dataset) -> list[xr.Dataset]:

@@ -204,4 +204,4 @@ def _equal(a: NDArray[Any], b: NDArray[Any]) -> bool:
 def draws_of(boot: xr.Dataset, name: str, dims: Sequence[Hashable] = (...,)) -> FloatArray:
     """Replicates of one variable, (draw, ...), all chains one after the other."""
     draws = np.asarray(boot.variables[name].transpose("chain", "draw", *dims), dtype=np.float64)
-    return draws.reshape(-1, *draws.shape[2:])
+    return draws.reshape(draws.shape[0] * draws.shape[1], *draws.shape[2:])

@@ -369,10 +369,11 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, feature: str) -> dict[str,
         for name, values in _outcome(tree, feature).items()
         if len(values) == len(shown)
     }
+    n_rows = row["n_level"].values[: len(shown)][shown]
     return {
         "curve": shown_curve,
         "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
-        "counts": Bars(shown_curve.x, shown_curve.x, row["n_level"].values[: len(shown)][shown]),
+        "counts": Bars(shown_curve.x, shown_curve.x, n_rows) if shown.any() else None,
         "left_out": int((~shown).sum()),
         "outcome": outcome,
         "difference": _difference(row, tree, feature) if len(names) == 2 and shown.all() else None,

@@ -332,8 +332,10 @@ def _taken(data: xr.Variable, places: xr.Variable, source: str, name: Hashable) 
         index = _along(numbers, {dim: numbers.sizes.get(dim, 1) for dim in data.dims})
         axis = data.dims.index(f"{target}{twin}")
         size = data.shape[axis]
-        values = np.take_along_axis(data.values, np.clip(index, 0, size - 1), axis=axis)
         missing: Any = {"U": "", "i": 0, "b": False}.get(data.dtype.kind, nothing)
+        values = missing
+        if size:
+            values = np.take_along_axis(data.values, np.clip(index, 0, size - 1), axis=axis)
         is_there = (index >= 0) & (index < size)
         data = xr.Variable(data.dims, np.where(is_there, values, missing), data.attrs)
     return data
