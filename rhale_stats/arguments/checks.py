@@ -351,7 +351,10 @@ def check_percentiles(bounds: Any) -> tuple[float, float]:
 
     Both up to 1, they are shares of the rows, as in scikit-learn.
     """
-    pair = list(bounds) if isinstance(bounds, list | tuple | np.ndarray) else []
+    is_several = isinstance(bounds, list | tuple) or (
+        isinstance(bounds, np.ndarray) and bounds.ndim
+    )
+    pair = list(bounds) if is_several else []
     numbers = [end for end in pair if isinstance(end, int | float | np.integer | np.floating)]
     values = np.asarray(numbers if len(numbers) == len(pair) == 2 else [0.0, 0.0])
     if values.dtype.kind not in "iuf" or not 0 <= values[0] < values[1] <= 100:

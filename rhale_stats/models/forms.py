@@ -213,8 +213,8 @@ def collected(X: Any) -> Any:
 def n_rows_of(X: Any) -> int:
     """Number of rows of a table that a model was given."""
     if isinstance(X, xr.Dataset):
-        return int(next(iter(X.data_vars.values())).shape[0])
-    return len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
+        return int(next(iter(X.sizes.values()), 0))
+    return len(next(iter(X.values()), ())) if isinstance(X, Mapping) else len(X)
 
 
 def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]:

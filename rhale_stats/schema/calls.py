@@ -283,6 +283,8 @@ class Call(NamedTuple):
         if X is None:
             if selects and features is not None and isinstance(local, xr.Dataset):
                 some: Any = [features] if FITS["feature"](features) else features
+                if not len(some):
+                    raise ValueError(f"features must name at least one feature; got {features!r}.")
                 places = [feature_position(local, feature) for feature in some]
                 out["local"] = local.isel(feature=places)
             return out
@@ -326,6 +328,8 @@ class Call(NamedTuple):
             return arguments
         if bins == "auto":
             return {**arguments, "bins": None}
+        if is_number and bins < 1:
+            raise ValueError(f"bins must be a rule, or a number of bins from 1 on; got {bins}.")
         local = arguments.get("local")
         slopes = self.function in MAKERS or _has(local, "cell_value")
         by_slopes = "local" in self.names or self.function == "over_models"

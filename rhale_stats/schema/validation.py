@@ -102,7 +102,7 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *("by_chain", "contour", "honest", "keep_answers", "keep_local", "normalize"),
-            *("intervals", "overwrite", "pairwise", "print"),
+            *("interactive", "intervals", "overwrite", "pairwise", "print"),
             *("progress", "rebin", "refine", "studentize", "vectorized"),
         ),
         check_flag,

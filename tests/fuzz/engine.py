@@ -1035,4 +1035,9 @@ ACCEPTED: set[tuple[str, str, str]] = {
     *((name, "target", odd) for name in ("ale", "ale_local_effects") for odd in ("array", "list")),
     # Whether they fit is known with the rows.
     *(("ModelOptions", "weights", odd) for odd in ("array", "list")),
+    # No test, no contrasts, and a class that can be called as a function.
+    *((name, "test", "none") for name in ("SplitSearch", "regions", "all_regions")),
+    *((f"regional_{name}", "test", "none") for name in ("ale", "pdp", "shap")),
+    ("averages", "features", "mapping"),
+    ("ModelOptions", "scale", "type"),
 }
