@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.effects.errors import includes_choice
 from rhale_stats.effects.fit import curve_degrees
 from rhale_stats.effects.hypotheses import wald_test
@@ -28,7 +28,7 @@ from rhale_stats.effects.values import importances, inner, inner_text
 from rhale_stats.inference import meaning
 from rhale_stats.inference.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.meaning import is_unordered
+from rhale_stats.inference.meaning import is_unordered, least_effect
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
     CHOSEN_BINS,
@@ -62,11 +62,11 @@ from rhale_stats.printing.text import (
     number_text,
     output_text,
     percent,
+    plain_table,
     pvalue_text,
     uncertainty,
     with_facts,
 )
-from rhale_stats.schema.curves import FeatureCurve
 from rhale_stats.schema.feature_result import (
     FeatureResult,
     Result,
@@ -81,7 +81,6 @@ from rhale_stats.schema.features import (
     is_grouped,
     is_of_outcome,
     method_text,
-    resolution,
     units_of,
     with_units,
 )
@@ -99,47 +98,79 @@ SIGNIFICANCE = 0.05
 UNBIASED_CURVE = (
     "Effects are averages along the axis: bin error biases the heterogeneity, not the curve."
 )
-REMEDY = "weighting='axis' removes it."
-JUMP_HEADS = ["jump", "std err", "spread", "P"]
-JUMPS = ("jump", "jump_se", "jump_spread")
+BY_DENSITY = "Bin error alone does not bias the curve. weighting='axis' removes it."
+# Columns of tables of bins: variables and their heads.
+BIAS = {
+    "sigma2_star": "sigma2*",
+    "heterogeneity_within": "within",
+    "bin_error": "bin error",
+    "bin_error_se": "std err",
+    "bin_error_share": "share",
+    "von_neumann_ratio": "RVN",
+    "bin_error_pvalue_adjusted": "P",
+    "rank_pvalue_adjusted": "rank P",
+}
+DENSITY_BIAS = {"density_bias": "density bias", "density_bias_se": "std err"}
+JUMPS = {
+    "jump": "jump",
+    "jump_se": "std err",
+    "jump_spread": "spread",
+    "jump_pvalue_adjusted": "P",
+}
 BIAS_TITLE, JUMP_TITLE = "Bias of the heterogeneity", "What derivatives miss"
 
 
-def _table(lines: list[list[str]], heads: list[str], stubs: list[str], title: str) -> SimpleTable:
-    """A printed table; statsmodels is loaded with the first one."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
+def _lines(row: FeatureResult, names: Iterable[str]) -> list[list[str]]:
+    """A line for each bin of one feature, a column for each variable."""
+    columns = [[_cell(name, value) for value in row[name].values] for name in names]
+    return [list(line) for line in zip(*columns, strict=True)]
 
-    return SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)
+
+def _cell(name: str, value: Any) -> str:
+    """A value of a check as it is printed: a verdict, a share, a p-value or another number."""
+    if isinstance(value, str):
+        return str(value)
+    if name.endswith("_share"):
+        return percent(value)
+    return pvalue_text(value) if "pvalue" in name else number_text(value)
 
 
 def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
     """Results of `check_unbiased`: one line per feature, or per bin."""
-    adjust = effect["bin_error_pvalue_adjusted"].attrs["adjust"]
+    along, verdict = along_axis(effect), effect["verdict"].attrs
     notes = [
         "bin error: variance of the mean effect within the bin, a part of the variance of local "
         "effects. within: their standard deviation without it.",
         f"P: no bin error, the larger p-value of two tests of neighbouring rows (math [14]), "
-        f"adjusted ({adjust}).",
+        f"adjusted ({effect['bin_error_pvalue_adjusted'].attrs['adjust']}).",
     ]
-    if feature is None:
-        table, own_notes = _bias_of_features(effect), _notes_of_features(effect)
-    else:
-        table, own_notes = _bias_of_bins(effect, feature), _notes_of_bins(effect)
-    return table, notes + own_notes
-
-
-def _bias_of_features(effect: xr.Dataset) -> SimpleTable:
-    """A line a feature."""
-    along = along_axis(effect)
+    if feature is not None:
+        row = one_feature(effect, feature)
+        columns = BIAS | ({} if along else DENSITY_BIAS) | {"verdict": "verdict"}
+        table = plain_table(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
+        meant = "density bias: bias of the effect where rows are denser on one side of the bin."
+        return table, [
+            *notes,
+            UNBIASED_CURVE if along else f"{meant} {BY_DENSITY}",
+            f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are "
+            "not tested.",
+        ]
     heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
-    heads += [] if along else ["curve bias"]
-    lines = []
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
-        line = _bias_of_feature(row)
-        lines.append(line if along else [*line, number_text(_curve_bias(row))])
-    return _table(lines, heads, feature_names(effect), BIAS_TITLE)
+    lines = list(map(_bias_of_feature, each_feature(effect)))
+    if not along:
+        heads.append("curve bias")
+        lines = [
+            [*line, number_text(_curve_bias(row))]
+            for line, row in zip(lines, each_feature(effect), strict=True)
+        ]
+    meant = "curve bias: the largest bias of the curve, where rows are denser on one side of a bin."
+    return plain_table(lines, heads, feature_names(effect), BIAS_TITLE), [
+        *notes,
+        UNBIASED_CURVE if along else f"{meant} {BY_DENSITY}",
+        f"biased: bins with P below {verdict['significance']:g}. > std err: bins where the bias "
+        "also exceeds the standard error of the heterogeneity.",
+        "share: part of the variance along the axis that is bin error.",
+    ]
 
 
 def _bias_of_feature(row: FeatureResult) -> list[str]:
@@ -159,57 +190,6 @@ def _bias_of_feature(row: FeatureResult) -> list[str]:
         if has_spread.any()
         else "",
         pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
-    ]
-
-
-def _notes_of_features(effect: xr.Dataset) -> list[str]:
-    significance = effect["verdict"].attrs["significance"]
-    curve_bias = (
-        "curve bias: the largest bias of the curve, where rows are denser on one side of "
-        f"a bin. Bin error alone does not bias the curve. {REMEDY}"
-    )
-    return [
-        UNBIASED_CURVE if along_axis(effect) else curve_bias,
-        f"biased: bins with P below {significance:g}. > std err: bins where the bias also "
-        "exceeds the standard error of the heterogeneity.",
-        "share: part of the variance along the axis that is bin error.",
-    ]
-
-
-def _bias_of_bins(effect: xr.Dataset, feature: str | int) -> SimpleTable:
-    """A line a bin of one feature."""
-    along = along_axis(effect)
-    heads = ["sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"]
-    heads += ["verdict"] if along else ["density bias", "std err", "verdict"]
-    density = () if along else ("density_bias", "density_bias_se")
-    row = one_feature(effect, feature)
-    lines = [
-        [
-            number_text(float(line["sigma2_star"])),
-            number_text(float(line["heterogeneity_within"])),
-            number_text(float(line["bin_error"])),
-            number_text(float(line["bin_error_se"])),
-            percent(float(line["bin_error_share"])),
-            number_text(float(line["von_neumann_ratio"])),
-            pvalue_text(float(line["bin_error_pvalue_adjusted"])),
-            pvalue_text(float(line["rank_pvalue_adjusted"])),
-            *[number_text(float(line[name])) for name in density],
-            str(line["verdict"].values),
-        ]
-        for line in (row.dataset.isel(bin=k) for k in range(row.sizes["bin"]))
-    ]
-    return _table(lines, heads, bin_labels(row), BIAS_TITLE)
-
-
-def _notes_of_bins(effect: xr.Dataset) -> list[str]:
-    density_bias = (
-        "density bias: bias of the effect where rows are denser on one side of the bin. Bin "
-        f"error alone does not bias the curve. {REMEDY}"
-    )
-    return [
-        UNBIASED_CURVE if along_axis(effect) else density_bias,
-        f"sigma2*: variance of the local effects. Bins of fewer than {TESTED_ROWS} rows are not "
-        "tested.",
     ]
 
 
@@ -236,40 +216,26 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         'local_effects(..., method="finite_difference").',
     ]
     if feature is not None:
-        return _jumps_of_bins(one_feature(effect, feature)), notes
+        row = one_feature(effect, feature)
+        return plain_table(
+            _lines(row, JUMPS), [*JUMPS.values()], bin_labels(row), JUMP_TITLE
+        ), notes
     notes.append(
         f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
         f"below {SIGNIFICANCE:g}."
     )
     lines = list(map(_largest_jump, each_feature(effect)))
-    heads = ["bins", "missed", *JUMP_HEADS]
-    return _table(lines, heads, feature_names(effect), JUMP_TITLE), notes
-
-
-def _jumps_of_bins(row: FeatureResult) -> SimpleTable:
-    """A line a bin of one feature."""
-    lines = [
-        [
-            *[number_text(float(row[name][k])) for name in JUMPS],
-            pvalue_text(float(row["jump_pvalue_adjusted"][k])),
-        ]
-        for k in range(row.sizes["bin"])
-    ]
-    return _table(lines, JUMP_HEADS, bin_labels(row), JUMP_TITLE)
+    heads = ["bins", "missed", *JUMPS.values()]
+    return plain_table(lines, heads, feature_names(effect), JUMP_TITLE), notes
 
 
 def _largest_jump(row: FeatureResult) -> list[str]:
     """Number of bins of one feature, number with a missed jump, and the bin with the smallest P."""
     pvalue = row["jump_pvalue_adjusted"].values
     if not np.isfinite(pvalue).any():
-        return [str(len(pvalue)), "", *[""] * len(JUMP_HEADS)]
-    k = int(np.nanargmin(pvalue))
-    return [
-        str(len(pvalue)),
-        str(int((pvalue < SIGNIFICANCE).sum())),
-        *[number_text(float(row[name][k])) for name in JUMPS],
-        pvalue_text(pvalue[k]),
-    ]
+        return [str(len(pvalue)), "", *[""] * len(JUMPS)]
+    missed, largest = int((pvalue < SIGNIFICANCE).sum()), int(np.nanargmin(pvalue))
+    return [str(len(pvalue)), str(missed), *_lines(row, JUMPS)[largest]]
 
 
 # --- effects as printed tables --------------------------------------------------------------------
@@ -501,9 +467,6 @@ def order_text(row: FeatureResult) -> str:
 
 def _level_table(row: FeatureResult, level: float) -> SimpleTable:
     """The curve of one feature at its levels, and their rows."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
     heads = ["rows", "share", "curve", "std err", "t", "P>|t|", *bounds_text(level)]
     degrees = curve_degrees(row, row.fit, row["edge_value"].values)
     curve, se = row["curve"].values, row["curve_se"].values
@@ -521,7 +484,7 @@ def _level_table(row: FeatureResult, level: float) -> SimpleTable:
             row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )
     ]
-    return SimpleTable(lines, heads, level_names(row), "Levels", txt_fmt=fmt_params)
+    return plain_table(lines, heads, level_names(row), "Levels")
 
 
 def _edges_note(effect: Result) -> str:
@@ -611,18 +574,12 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     (fourth,) = bin_residuals(each_feature(effect), ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
-    usable = np.isfinite(by_bin) & (spread > _numerical(effect)) & (n >= 4)
+    least = np.array([[least_effect(row)] for row in each_feature(effect)])
+    usable = np.isfinite(by_bin) & (spread > least) & (n >= 4)
     rows = np.where(usable, n, 0.0)
     with np.errstate(invalid="ignore"):
         total = np.sum(np.where(usable, by_bin, 0.0) * rows, axis=-1)
         return np.asarray(total / rows.sum(axis=-1))
-
-
-def _numerical(effect: xr.Dataset) -> np.ndarray:
-    """Numerical errors of local effects, (feature, 1)."""
-    errors, means = [effect.variables[name].values for name in ("local_effect_error", "effect")]
-    pairs = zip(means, np.ravel(errors), strict=True)
-    return np.array([[resolution(mean, float(error))] for mean, error in pairs])
 
 
 def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
@@ -683,24 +640,22 @@ def _heavy_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -
     ]
 
 
-ENDS = ("lowest", "highest")
 PVALUE = "P"
-# A curve with a smaller range than this many numerical errors may be 0.
-SUSPECT = 1e4
 
 
 def effect_page(effect: xr.Dataset, max_features: int) -> Page:
     """The page that shows effects in bins: their facts, and a table with a line a feature."""
     names, size = feature_names(effect), importances(effect)
-    extents = _extents(inner(effect))
-    reach = np.array([high - low for low, high in extents])
+    extents = np.array([curve_extent(row) for row in each_feature(inner(effect))])
+    reach = extents[:, 1] - extents[:, 0]
     ranked = size if np.isfinite(size).any() else reach
     # A curve that is 0 up to rounding is last.
     order = largest_first(np.where(reach == 0, 0.0, ranked))[:max_features]
     columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
-    columns |= {end: np.array([extent[k] for extent in extents]) for k, end in enumerate(ENDS)}
+    columns |= dict(zip(("lowest", "highest"), extents.T, strict=True))
+    forms = [pvalue_text if head == PVALUE else number_text for head in columns]
     lines = [
-        [names[k], *[_cell(head, float(values[k])) for head, values in columns.items()]]
+        [names[k], *[form(values[k]) for form, values in zip(forms, columns.values(), strict=True)]]
         for k in order
     ]
     for line, k in zip(lines, order, strict=True):
@@ -725,10 +680,6 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
         (table_of(["", *columns], lines, len(names), "features", text),),
         f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
     )
-
-
-def _cell(head: str, value: float) -> str:
-    return pvalue_text(value) if head == PVALUE else number_text(value)
 
 
 def _columns(
@@ -764,38 +715,3 @@ def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
     table = glance(effect, 0.95)
     heads = {"t": "statistic", PVALUE: "p_value"}
     return {head: table[name].to_numpy() for head, name in heads.items() if name in table}
-
-
-def _extents(effect: xr.Dataset) -> list[tuple[float, float]]:
-    """Lowest and highest value of every curve; 0 and 0 where it is 0 up to rounding.
-
-    As `summaries.curve_extent`, without the millisecond that it takes to select a feature.
-    """
-    values = {str(name): variable.values for name, variable in effect.variables.items()}
-    out = []
-    for k, n in enumerate(values["n_bins"]):
-        curve = _curve({name: values[name][k] for name in _OF_CURVE if name in values}, int(n))
-        if np.isnan(curve).all():
-            out.append((np.nan, np.nan))
-            continue
-        low, high = float(np.nanmin(curve)), float(np.nanmax(curve))
-        error = values["local_effect_error"][k] if "local_effect_error" in values else 0.0
-        least = np.nan_to_num(error) + np.finfo(float).eps * max(high, -low)
-        suspect = high - low <= SUSPECT * least * n
-        out.append(curve_extent(one_feature(effect, k)) if suspect else (low, high))
-    return out
-
-
-_OF_CURVE = ("edge_value", "curve", "effect", "slope", "cell_value", "cell_curve")
-
-
-def _curve(row: dict[str, NDArray[np.float64]], n: int) -> NDArray[np.float64]:
-    """Values of the curve of a feature of ``n`` bins: at edges, and where it turns."""
-    if "cell_value" in row and np.isfinite(row["cell_value"]).any():
-        return row["cell_curve"]
-    edges, curve, effect = row["edge_value"][: n + 1], row["curve"][: n + 1], row["effect"][:n]
-    slope = row["slope"][:n] if "slope" in row else np.zeros(n)
-    if not slope.any():
-        return curve
-    turns = turning_points(edges, effect, slope)
-    return np.concatenate([curve, FeatureCurve(edges, curve, slope).evaluate(turns)])

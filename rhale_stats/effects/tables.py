@@ -21,7 +21,15 @@ from rhale_stats.inference import meaning as inference_meaning
 from rhale_stats.inference.estimate import by_errors, ends_in_table, kept_interval
 from rhale_stats.inference.meaning import is_alike, is_unordered, of_average, of_bins, of_effects
 from rhale_stats.inference.notes import bins_note
-from rhale_stats.printing.text import holds_model, interval_labels, number_text, pvalue_text
+from rhale_stats.printing.text import (
+    bounds_text,
+    holds_model,
+    interval_labels,
+    number_text,
+    plain_table,
+    pvalue_text,
+    table_lines,
+)
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
 from rhale_stats.schema.features import feature_names, feature_position, rows_used, units_in
@@ -44,15 +52,13 @@ MAX_LINES = 20
 
 
 def within_bins(row: FeatureResult) -> FloatArray:
-    """Smallest and largest spread in every bin of the effect of one feature, (end, bin)."""
-    return _within(*[row[name].values for name in ("edge_value", "spread_edge_value", "spread")])
-
-
-def _within(edges: FloatArray, spread_edges: FloatArray, spread: FloatArray) -> FloatArray:
-    """Lowest and highest spread, by ``spread_edges``, in the bins between ``edges``.
+    """Smallest and largest spread in every bin of the effect of one feature, (end, bin).
 
     A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
     """
+    edges, spread_edges, spread = (
+        row[name].values for name in ("edge_value", "spread_edge_value", "spread")
+    )
     left, right = edges[:-1, None], edges[1:, None]
     if len(spread_edges) < 2:
         return np.full((2, len(left)), np.nan)
@@ -66,19 +72,13 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     """Note on features whose spread changes within bins of the effect."""
     if "spread" not in effect:
         return []
-    names, texts = feature_names(effect), []
-    # Arrays, because the selection of a feature takes a millisecond.
-    values = {name: effect.variables[name].values for name in _OF_NOTES}
-    for position in range(len(names)) if feature is None else [feature_position(effect, feature)]:
-        n_bins, n_own = int(values["n_bins"][position]), int(values["n_spread_bins"][position])
-        if n_own < 2:
-            continue
-        spread = values["spread"][position, :n_own]
-        edges = values["edge_value"][position, : n_bins + 1]
-        low, high = _within(edges, values["spread_edge_value"][position, : n_own + 1], spread)
-        if (high > NOTABLE * low).any():
+    texts = []
+    for row in each_feature(effect) if feature is None else [one_feature(effect, feature)]:
+        low, high = within_bins(row)
+        if row.sizes["spread_bin"] > 1 and (high > NOTABLE * low).any():
+            spread = row["spread"].values
             ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
-            texts.append(f"{names[position]} ({ends} in {n_own} bins of the spread)")
+            texts.append(f"{row.name} ({ends} in {len(spread)} bins of the spread)")
     if not texts:
         return []
     note = f"The spread of the local effects changes within bins of {', '.join(texts)}"
@@ -87,28 +87,21 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
 
 
-_OF_NOTES = ("n_bins", "n_spread_bins", "edge_value", "spread", "spread_edge_value")
-
-
 def spread_table(row: FeatureResult, level: float) -> SimpleTable | None:
     """The spread of one feature in bins of its own, where it has several, and not very many."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
     if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
         return None
     (estimate,) = spread_estimate(row.dataset.expand_dims("feature")).values()
     ends = kept_interval(row, "spread", level)
     ends = by_errors(estimate, level)[0][0] if ends is None else ends
-    tail = (1 - level) / 2
-    heads = ["rows", "spread", "std err", f"[{tail:.3g}", f"{1 - tail:.3g}]"]
+    heads = ["rows", "spread", "std err", *bounds_text(level)]
     columns = (row["spread"].values, row["spread_se"].values, ends[:, 0], ends[:, 1])
     lines = [
         [f"{n}", *[number_text(float(value)) for value in values]]
         for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
     ]
     labels = interval_labels(row["spread_edge_value"].values, units_in(row))
-    return SimpleTable(lines, heads, labels, "Spread, in bins of its own", txt_fmt=fmt_params)
+    return plain_table(lines, heads, labels, "Spread, in bins of its own")
 
 
 # --- effects as data frames -----------------------------------------------------------------------
@@ -176,15 +169,8 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
 
 def _spoken(table: pd.DataFrame) -> pd.DataFrame:
     """Drop columns that are empty in all lines."""
-    silent = [
-        name
-        for name, nothing in (
-            *[(name, table[name].isna()) for name in ("statistic", "p_value") if name in table],
-            *[(name, table[name] == "") for name in ("reason",) if name in table],
-        )
-        if nothing.all()
-    ]
-    return table.drop(columns=silent)
+    named = table.filter(["statistic", "p_value", "reason"])
+    return table.drop(columns=named.columns[(named.isna() | (named == "")).all()])
 
 
 def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
@@ -415,16 +401,12 @@ def _chance_notes(sizes: xr.Dataset) -> list[str]:
 
 def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     """Sizes of effects, a line a size."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
     attrs, table = sizes.attrs, tidy_sizes(sizes, level)
     names = [str(name) for name in table.columns if name not in ("term", "size")]
     heads = [HEADS.get(name, name) for name in names]
-    lines = [
-        [(pvalue_text if name in HEADS else number_text)(line[name]) for name in names]
-        for _, line in table.iterrows()
-    ]
+    lines = table_lines(
+        table, names, lambda line, name: (pvalue_text if name in HEADS else number_text)(line[name])
+    )
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
     several = "aled" not in sizes
     notes = [
@@ -454,4 +436,4 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
         notes = [*texts, *notes]
     notes = [*_chance_notes(sizes), *notes]
     title = f"Sizes of the effects on {attrs['output_name']}"
-    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
+    return with_notes([plain_table(lines, heads, stubs, title)], notes)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -104,31 +105,45 @@ def with_facts(
     aligns: str = "r",
 ) -> list[SimpleTable]:
     """A table below its facts, stretched to their width where that is larger."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
-    form = fmt_params | {"data_aligns": aligns}
-    body = SimpleTable(lines, heads, stubs, txt_fmt=form)
+    body = plain_table(lines, heads, stubs, aligns=aligns)
     text = body.as_text()
     header = facts_of(cells, title, text)
     missing = len(header.as_text().splitlines()[-1]) - len(text.splitlines()[-1])
     if missing > 0:
         room = max(10, *(len(stub) for stub in stubs)) + missing
-        body = SimpleTable(
-            lines, heads, stubs, txt_fmt=form | {"colwidths": [room] + [10] * len(heads)}
-        )
+        body = plain_table(lines, heads, stubs, aligns=aligns, colwidths=[room] + [10] * len(heads))
     return [header, body]
 
 
-def facts_of(cells: list[list[str]], title: str, body: str) -> SimpleTable:
-    """Two columns of names and values, together as wide as the table below."""
+def plain_table(
+    lines: list[list[str]],
+    heads: list[str],
+    stubs: list[str],
+    title: str | None = None,
+    aligns: str = "r",
+    **form: Any,
+) -> SimpleTable:
+    """A printed table; statsmodels is loaded with the first one."""
+    from statsmodels.iolib.table import SimpleTable
+    from statsmodels.iolib.tableformatting import fmt_params
+
+    return SimpleTable(
+        lines, heads, stubs, title, txt_fmt=fmt_params | {"data_aligns": aligns} | form
+    )
+
+
+def facts_of(cells: list[list[str]], title: str, body: str, *, even: bool = True) -> SimpleTable:
+    """Two columns of names and values, together as wide as the table below.
+
+    ``even``: all four of one width, if that is enough for what they hold.
+    """
     from statsmodels.iolib.table import SimpleTable
     from statsmodels.iolib.tableformatting import fmt_2cols
 
     width = len(body.partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
     widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
     needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
-    if any(need > available for need, available in zip(needed, widths, strict=True)):
+    if not even or any(need > room for need, room in zip(needed, widths, strict=True)):
         room = max(width - sum(needed), 0)
         widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
     form = fmt_2cols | {
@@ -192,6 +207,16 @@ def cell(line: pd.Series, column: str) -> str:
     """A number as it is printed."""
     forms = {"statistic": _statistic, "p_value": pvalue_text, "p_value_adjusted": pvalue_text}
     return forms.get(column, number_text)(line[column])
+
+
+def table_lines(
+    table: pd.DataFrame,
+    columns: Iterable[str],
+    form: Callable[[pd.Series, str], str] = cell,
+) -> list[list[str]]:
+    """Columns of a data frame as they are printed, line by line."""
+    names = list(columns)
+    return [[form(line, name) for name in names] for _, line in table.iterrows()]
 
 
 def bounds_text(level: float) -> list[str]:
