@@ -25,9 +25,9 @@ from rhale_stats.printing.text import (
     bounds_text,
     holds_model,
     interval_labels,
+    number_cell,
     number_text,
     plain_table,
-    pvalue_text,
     table_lines,
 )
 from rhale_stats.schema.checks import check_effect, check_local
@@ -404,9 +404,7 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     attrs, table = sizes.attrs, tidy_sizes(sizes, level)
     names = [str(name) for name in table.columns if name not in ("term", "size")]
     heads = [HEADS.get(name, name) for name in names]
-    lines = table_lines(
-        table, names, lambda line, name: (pvalue_text if name in HEADS else number_text)(line[name])
-    )
+    lines = table_lines(table, names, number_cell)
     stubs = [f"{line['term']}: {line['size']}" for _, line in table.iterrows()]
     several = "aled" not in sizes
     notes = [

@@ -46,6 +46,7 @@ from rhale_stats.inference.estimate import (
     BY_ERRORS,
     Variable,
     band,
+    covariance_array,
     interval,
     joint_quantiles,
 )
@@ -127,19 +128,8 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
     covariance = covariance_of(deviations(row.dataset, what)[:, 0], se)
     unknown = np.isnan(se)
     covariance[unknown], covariance[:, unknown] = np.nan, np.nan
-    points = np.arange(len(row.z))
-    return xr.DataArray(
-        covariance,
-        {"grid": points, "grid_other": points, "grid_value": ("grid", row.z, GRID_VALUE)},
-        ("grid", "grid_other"),
-        "covariance",
-        {
-            "long_name": f"covariance of the {facts.long_name}",
-            "target": facts.target,
-            "source": facts.source,
-            "feature": row.name,
-        },
-    )
+    out = covariance_array(covariance, {"grid": np.arange(len(row.z))}, facts, row.name)
+    return out.assign_coords(grid_value=("grid", row.z, GRID_VALUE))
 
 
 def for_hypotheses(

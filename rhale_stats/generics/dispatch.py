@@ -93,7 +93,7 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "tidy": "surfaces.comparison:tidy",
         "glance": "inference.tests:glance",
         "summary": "inference.tests:summary",
-        "show": "inference.shown:test_page",
+        "show": "inference.tests:test_page",
     },
     H_STATISTICS: {
         "std_error": "h_statistics.inference:std_error",
@@ -140,10 +140,10 @@ METHODS: Mapping[Kind, Mapping[str, str]] = {
         "tidy": "inference.tests:tidy",
         "glance": "inference.tests:glance",
         "summary": "inference.tests:summary",
-        "show": "inference.shown:test_page",
+        "show": "inference.tests:test_page",
     },
     REPLICATES: {
-        "show": "inference.shown:replicates_page",
+        "show": "inference.tests:replicates_page",
     },
     LOCAL: {
         "show": "local.labelled:local_page",

@@ -24,6 +24,7 @@ from rhale_stats.inference.estimate import (
     Facts,
     by_errors,
     chosen_method,
+    estimate_of,
     interval,
     with_intervals,
     with_replicates,
@@ -206,12 +207,8 @@ def _accelerated(estimate: Estimate, boot: xr.Dataset, name: str) -> Estimate:
 
 def _estimate(result: xr.Dataset, name: str) -> Estimate:
     """One statistic; of a size the log is half of that of its square; 0 stays 0 (math [62])."""
-    statistic, se = result[name], result[f"{name}_se"]
-    dims = tuple(map(str, statistic.dims))
-    text, units = [str(statistic.attrs[key]) for key in ("long_name", "units")]
-    facts = Facts(dims, text, units, str(se.attrs["target"]), str(se.attrs["source"]))
     degrees = result[f"{name}_df"].values if f"{name}_df" in result else degrees_of(result)
-    return Estimate(statistic.values, facts, se.values, degrees, log=True)
+    return estimate_of(result, name, degrees, log=True)
 
 
 # --- replicates -----------------------------------------------------------------------------------

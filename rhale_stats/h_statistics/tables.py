@@ -23,14 +23,17 @@ from rhale_stats.printing.pages import (
     largest_first,
     output,
     table_of,
+    term_lines,
     uncertainty_line,
 )
 from rhale_stats.printing.text import (
     ABOVE_ONE,
     bounds_text,
+    number_cell,
     number_text,
-    pvalue_text,
+    plain_table,
     share_text,
+    table_lines,
     with_facts,
 )
 from rhale_stats.schema.dimensions import with_part_facts
@@ -161,21 +164,10 @@ def _notes(result: xr.Dataset, n_pairs: int) -> list[str]:
 
 def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:
     """Two H-statistics side by side: a line a difference."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
-    attrs, table = compared.attrs, tidy_difference(compared, level)
-    heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
-    names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
-    lines = [
-        [
-            pvalue_text(line[name]) if name.startswith("p_") else number_text(line[name])
-            for name in names
-        ]
-        for _, line in table.iterrows()
-    ]
-    text = {"h2": "H²", "h": "size"}
-    stubs = [f"{text[line['statistic']]}, {line['term']}" for _, line in table.iterrows()]
+    attrs, table = compared.attrs, _named_differences(compared, level)
+    heads = [*DIFFERENCES.values(), "P, adj.", "conf low", "conf high"]
+    names = [*DIFFERENCES, "p_value_adjusted", "conf_low", "conf_high"]
+    lines, stubs = table_lines(table, names, number_cell), table["term"].tolist()
     title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
     level = compared["h2_difference_ci"].attrs["ci_prob"]
     notes = [
@@ -183,7 +175,19 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
+    return with_notes([plain_table(lines, heads, stubs, title)], notes)
+
+
+# Columns of a difference that are shown, with their heads.
+DIFFERENCES = {"estimate": "a less b", "std_error": "std err", "p_value": "P"}
+
+
+def _named_differences(compared: xr.Dataset, level: float) -> pd.DataFrame:
+    """The table of differences, each with the name of its statistic before the term."""
+    table = tidy_difference(compared, level)
+    return table.assign(
+        term=table["statistic"].map({"h2": "H²", "h": "size"}) + ", " + table["term"]
+    )
 
 
 def h_statistics_page(result: xr.Dataset, most: int) -> Page:
@@ -244,18 +248,10 @@ def _h_table(
 
 def difference_page(compared: xr.Dataset, most: int) -> Page:
     """What is printed of two H-statistics compared: the smallest p-values first."""
-    table = tidy_difference(compared, 0.95)
+    table = _named_differences(compared, 0.95)
     order = np.argsort(table["p_value"].fillna(np.inf).to_numpy(), kind="stable")[:most]
-    names = {"h2": "H²", "h": "size"}
-    lines = [
-        [
-            f"{names[line['statistic']]}, {line['term']}",
-            *[number_text(line[name]) for name in ("estimate", "std_error")],
-            *[pvalue_text(line[name]) for name in ("p_value", "p_value_adjusted")],
-        ]
-        for _, line in table.iloc[order].iterrows()
-    ]
-    heads = ["", "a less b", "std err", "P", f"P, {compared.attrs['adjust']}"]
+    lines = term_lines(table.iloc[order], [*DIFFERENCES, "p_value_adjusted"])
+    heads = ["", *DIFFERENCES.values(), f"P, {compared.attrs['adjust']}"]
     return Page(
         f"H-statistics: difference on {output(compared)}",
         (f"Uncertainty: {text.uncertainty(str(compared.attrs['source']))}",),
@@ -303,16 +299,13 @@ def _shares(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 def _columns(result: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
     """Columns of the table: their name, the variable that is in them, and which bound."""
-    out: list[tuple[str, str, int | None]] = [(stem, f"{stem}{suffix}", None) for stem in STEMS]
-    for stem in STEMS:
-        name = f"{stem}{suffix}"
-        if f"{name}_se" in result:
-            out += [
-                (f"{stem}_std_error", f"{name}_se", None),
-                (f"{stem}_conf_low", f"{name}_ci", 0),
-                (f"{stem}_conf_high", f"{name}_ci", 1),
-            ]
-    return out
+    parts = (("std_error", "se", None), ("conf_low", "ci", 0), ("conf_high", "ci", 1))
+    return [(stem, f"{stem}{suffix}", None) for stem in STEMS] + [
+        (f"{stem}_{column}", f"{stem}{suffix}_{end}", bound)
+        for stem in STEMS
+        if f"{stem}{suffix}_se" in result
+        for column, end, bound in parts
+    ]
 
 
 def tidy(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
@@ -387,14 +380,7 @@ def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
                 "conf_low": ends[..., 0],
                 "conf_high": ends[..., 1],
             }
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "term": terms,
-                        "kind": kind,
-                        "statistic": stem,
-                        **{column: lines(values) for column, values in columns.items()},
-                    }
-                )
-            )
+            shown = {column: lines(values) for column, values in columns.items()}
+            labels = {"term": terms, "kind": kind, "statistic": stem}
+            frames.append(pd.DataFrame(labels | shown))
     return pd.concat(frames, ignore_index=True)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import (
-    Estimate,
-    Facts,
     by_errors,
     chosen_method,
+    estimate_of,
     kept_interval,
     student,
     with_intervals,
@@ -67,18 +66,14 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
                 f"hypotheses(..., level={level:g})."
             )
         return result
-    dims = tuple(map(str, result["average"].dims))
-    se = result["average_se"].attrs
-    units, target, source = (str(se[name]) for name in ("units", "target", "source"))
-    facts = Facts(dims, "average over the rows", units, target, source)
-    values = (result[f"average{end}"].values for end in ("", "_se", "_df"))
-    average, error, degrees = values
-    estimate = Estimate(average, facts, error, degrees)
+    degrees = result["average_df"].values
+    estimate = estimate_of(result, "average", degrees, long_name="average over the rows")
     out = with_intervals(result, {"average": estimate}, level, "normal")
     ratios = _are_ratios(result)
     if not ratios.any():
         return out
-    ends, _ = by_errors(estimate._replace(values=np.where(ratios, average, 1.0), log=True), level)
+    values = np.where(ratios, estimate.values, 1.0)
+    ends, _ = by_errors(estimate._replace(values=values, log=True), level)
     ends = np.where(ratios[..., None], ends, out["average_ci"].values)
     about = {"method": f"{out['average_ci'].attrs['method']}; of ratios on the log scale"}
     return out.assign(average_ci=out["average_ci"].copy(data=ends).assign_attrs(about))

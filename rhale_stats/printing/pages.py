@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -14,7 +14,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.printing.text import number_text, uncertainty
+from rhale_stats.printing.text import number_cell, number_text, table_lines, uncertainty
 from rhale_stats.schema.features import with_units
 
 # Largest number of lines of a table, and of outputs or regions.
@@ -175,14 +175,21 @@ def feature_lines(
 ) -> list[Line]:
     """A line of a page for each of the ``most`` largest features of a table of `glance`."""
     shown = table.iloc[largest_first(size)[:most]]
-    lines = [
-        [line["term"], *(number_text(float(line[column])) for column in columns)]
-        for _, line in shown.iterrows()
-    ]
+    lines = term_lines(shown, columns)
     for line, kind in zip(lines, shown["kind"], strict=True):
         if kind == "constant":
             line[1] = "constant"
     return lines
+
+
+def term_lines(
+    table: pd.DataFrame,
+    columns: Iterable[str],
+    form: Callable[[pd.Series, str], str] = number_cell,
+) -> list[Line]:
+    """Lines of a page: the term of each line of a table, and its columns as they are printed."""
+    lines = zip(table["term"], table_lines(table, columns, form), strict=True)
+    return [[str(term), *line] for term, line in lines]
 
 
 def rows_text(result: xr.Dataset) -> str:

@@ -209,6 +209,13 @@ def cell(line: pd.Series, column: str) -> str:
     return forms.get(column, number_text)(line[column])
 
 
+def number_cell(line: pd.Series, column: str) -> str:
+    """A count in full, a p-value with three decimals, any other number with four digits."""
+    if column.startswith("n_"):
+        return str(line[column])
+    return (pvalue_text if "p_value" in column else number_text)(line[column])
+
+
 def table_lines(
     table: pd.DataFrame,
     columns: Iterable[str],

@@ -21,10 +21,11 @@ from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.draws import Replication, Resampling, check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
-    Facts,
     Joint,
     Replicates,
     chosen_method,
+    covariance_array,
+    estimate_of,
     joint_quantiles,
     of_one_scale,
     with_bands,
@@ -292,19 +293,9 @@ def vcov(profile: xr.Dataset, feature: str | int | None, estimand: str) -> xr.Da
     if estimand != "curve":
         raise ValueError(f"of must be 'curve' for profiles, which have no bins; got {estimand!r}.")
     row = one_profile(with_errors(profile), feature)
-    covariance = row["curve_cov"]
-    return xr.DataArray(
-        covariance.values,
-        {"grid": row["grid"].values, "grid_other": row["grid"].values},
-        ("grid", "grid_other"),
-        "covariance",
-        {
-            "long_name": "covariance of the curve",
-            "target": covariance.attrs["target"],
-            "source": covariance.attrs["source"],
-            "feature": str(row["feature"].values),
-        },
-    )
+    facts = estimate_of(row, "curve", long_name="curve").facts
+    axes = {"grid": row["grid"].values}
+    return covariance_array(row["curve_cov"].values, axes, facts, str(row["feature"].values))
 
 
 def for_hypotheses(
@@ -353,21 +344,17 @@ def confint(
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
     chosen = chosen_method(method, boot, ("normal", *METHODS))
-    estimate = estimate_of(profile)
+    estimate = _curves(profile)
     if chosen != "normal":
         boot = check_boot(profile, boot, ["curve"], "bootstrap(ice, profile)", chosen)
         estimate = estimate._replace(replicates=_replicates(profile, boot))
     return with_intervals(profile, {"curve": estimate}, level, chosen)
 
 
-def estimate_of(profile: xr.Dataset) -> Estimate:
+def _curves(profile: xr.Dataset) -> Estimate:
     """The curves of all features with their standard errors, (feature, grid)."""
     profile = profile.transpose("feature", "grid", ...)
-    dims, _, units = VARIABLES["curve"]
-    attrs = profile["curve_se"].attrs
-    facts = Facts(dims, "the curve", units, str(attrs["target"]), str(attrs["source"]))
-    values, se = profile["curve"].values, profile["curve_se"].values
-    return Estimate(values, facts, se, degrees_of(profile))
+    return estimate_of(profile, "curve", degrees_of(profile), long_name="the curve")
 
 
 def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
@@ -412,7 +399,7 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
             joint = of_one_scale(covariance, degrees)
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
     by_name = {"curve": padded(quantiles, (profile.sizes["grid"],))}
-    return with_bands(profile, {"curve": estimate_of(profile)}, by_name, level)
+    return with_bands(profile, {"curve": _curves(profile)}, by_name, level)
 
 
 def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:

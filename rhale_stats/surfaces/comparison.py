@@ -27,6 +27,7 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import ComparisonOptions, Size, labelled_test
+from rhale_stats.inference.tests import difference_columns
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
@@ -456,12 +457,7 @@ def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
         levels = f"level_{side}" in comparison.coords
         name = f"level_{side}" if levels else f"edge_value_{side}"
         frame[f"level_{side}" if levels else f"x_{side}"] = comparison[name].values[number]
-    frame["estimate"] = comparison["difference"].values[corners]
-    frame["std_error"] = comparison["difference_se"].values[corners]
-    for prefix, kind in (("conf", "ci"), ("band", "band")):
-        for bound, end in enumerate(("low", "high")):
-            frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*corners, bound]
-    return frame
+    return frame.assign(**difference_columns(comparison, corners))
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:

@@ -19,10 +19,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.inference.draws import Replication, Resampling, check_boot
 from rhale_stats.inference.estimate import (
-    Estimate,
-    Facts,
     Joint,
     chosen_method,
+    covariance_array,
+    estimate_of,
     independent_quantiles,
     joint_quantiles,
     with_bands,
@@ -442,51 +442,21 @@ def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
     surface = with_std_error(with_part_facts(surface))
     rows = SurfaceRows.from_surface(surface)
     if estimand == "curve":
-        dims, se = AT_EDGES, surface["surface_se"]
-        what, values = "surface", noise_of(surface, rows).covariance
+        estimate = estimate_of(surface, "surface", long_name="surface")
+        values = noise_of(surface, rows).covariance
         unknown = surface["surface"].isnull().values.ravel()
         values[unknown] = values[:, unknown] = np.nan
     else:
-        dims, se = IN_CELLS, surface["second_effect_se"]
-        what, values = "mean second differences", cell_covariance(surface, rows)
-    others = tuple(f"{dim}_other" for dim in dims)
-    axes = {
-        name: surface[dim].values
-        for dim, other in zip(dims, others, strict=True)
-        for name in (dim, other)
-    }
-    return xr.DataArray(
-        values.reshape(se.shape * 2),
-        axes,
-        (*dims, *others),
-        "covariance",
-        {
-            "long_name": f"covariance of the {what}",
-            "target": se.attrs["target"],
-            "source": se.attrs["source"],
-            "feature": pair_name(surface),
-        },
-    )
+        estimate = estimate_of(surface, "second_effect", long_name="mean second differences")
+        values = cell_covariance(surface, rows)
+    axes = {dim: surface[dim].values for dim in estimate.facts.dims}
+    values = values.reshape(estimate.values.shape * 2)
+    return covariance_array(values, axes, estimate.facts, pair_name(surface))
 
 
 def with_std_error(surface: xr.Dataset) -> xr.Dataset:
     """With standard errors, made where they are missing."""
     return surface if "surface_se" in surface else std_error(surface)
-
-
-def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
-    """Means in cells and the surface at corners, with standard errors but no degrees of freedom."""
-    out = {}
-    for name, dims, name_of_error in (
-        ("second_effect", IN_CELLS, "second_effect_se"),
-        ("surface", AT_EDGES, "surface_se"),
-    ):
-        se, long_name = surface[name_of_error], str(surface[name].attrs["long_name"])
-        target, source = [str(se.attrs[key]) for key in ("target", "source")]
-        facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-        skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
-        out[name] = Estimate(surface[name].values, facts, se.values, skewness=skewness)
-    return out
 
 
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
@@ -507,7 +477,8 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         joint = Joint(cell_covariance(surface, rows)[np.ix_(has_error, has_error)], np.inf)
         in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
     quantiles = {"surface": at_edges, "second_effect": in_cells}
-    return with_bands(surface, estimates(surface), quantiles, level, "surface")
+    estimates = {name: estimate_of(surface, name) for name in ESTIMATES}
+    return with_bands(surface, estimates, quantiles, level, "surface")
 
 
 def confint(
@@ -516,21 +487,19 @@ def confint(
     """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
     chosen = chosen_method(method, boot, METHODS)
     surface = with_std_error(surface)
-    of_surface = estimates(surface)
     if chosen == "normal":
         influence = SurfaceRows.from_surface(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
-        degrees = {
-            "second_effect": cell_degrees(surface),
-            "surface": degrees_of(surface, "surface", of_edges),
-        }
-        of_surface = {
-            name: estimate._replace(degrees=degrees[name]) for name, estimate in of_surface.items()
+        degrees = cell_degrees(surface), degrees_of(surface, "surface", of_edges)
+        estimates = {
+            name: estimate_of(surface, name, df)
+            for name, df in zip(ESTIMATES, degrees, strict=True)
         }
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
-        of_surface = with_replicates(of_surface, boot)
-    return with_intervals(surface, of_surface, level, chosen)
+        estimates = {name: estimate_of(surface, name) for name in ESTIMATES}
+        estimates = with_replicates(estimates, boot)
+    return with_intervals(surface, estimates, level, chosen)
 
 
 def size(surface: xr.Dataset) -> float:

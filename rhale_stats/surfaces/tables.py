@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
 from rhale_stats.printing.pages import Page, output, table_of, uncertainty_line
-from rhale_stats.printing.text import number_text
+from rhale_stats.printing.text import facts_of, number_text, plain_table
 
 # Points of the surface that a printed summary shows.
 SHOWN = 10
@@ -106,9 +106,6 @@ def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
 
 def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of a surface: its size, its cells, and where it is farthest from 0."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
-
     surface = with_part_facts(surface)
     with_ends = confint(surface, None, level, "normal")
     attrs, values = with_ends.attrs, with_ends["surface"].values
@@ -159,14 +156,8 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
         f"{attrs['bins_b']}.",
     ]
-    body = SimpleTable(lines, heads, stubs, txt_fmt=fmt_params)
-    width = len(body.as_text().partition("\n")[0]) - 9
-    widths = [max(len(text) for text in column) for column in zip(*facts, strict=True)]
-    room = max(width - sum(widths), 0)
-    widths[1], widths[3] = widths[1] + room // 2, widths[3] + room - room // 2
-    form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
-    head = SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form)
-    return with_notes([head, body], notes)
+    body = plain_table(lines, heads, stubs)
+    return with_notes([facts_of(facts, title, body.as_text(), even=False), body], notes)
 
 
 def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
