@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.survey import design_text
 from rhale_stats.arguments.times import as_values
-from rhale_stats.arrays import delta, intervals, resample
-from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.combinations import Estimates
@@ -44,7 +43,7 @@ from rhale_stats.models.parametric import Fitted
 from rhale_stats.printing.text import number_text
 from rhale_stats.profiles import parameters
 from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile, variable
-from rhale_stats.profiles.parameters import groups_of, of_bins
+from rhale_stats.profiles.parameters import groups_of
 from rhale_stats.profiles.rows import KEPT, BinnedOutputs, Curves, Shapley, check_rows, rows_behind
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
@@ -451,12 +450,6 @@ class CommonGrid(NamedTuple):
     degrees: FloatArray
 
 
-def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
-    """Degrees of freedom of the difference of two profiles that are independent."""
-    variances = [row["curve_se"].values ** 2 for row in rows]
-    return intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
-
-
 def compared(
     a: xr.Dataset,
     b: xr.Dataset,
@@ -466,105 +459,68 @@ def compared(
 ) -> CommonGrid:
     """One feature of both profiles, paired if both are made from the same rows.
 
-    ``code`` are the groups of the pairs, which may depend on each other within one.
+    ``code`` are the groups of the pairs, which may depend on each other within one. M-plots are
+    compared in the bins where both have rows, at the midpoint of their mean places, math [42].
     """
     rows = one_profile(a, name), one_profile(b, name)
+    _check_grids(rows, name, in_bins=a.attrs["method"] == "m_plot")
+    curves, grids = ([row[key].values for row in rows] for key in ("curve", "grid_value"))
+    compared_at = np.ones(len(grids[0]), dtype=bool)
     if a.attrs["method"] == "m_plot":
-        return _compared_bins(rows, name, pairs, code)
-    grids = [row["grid_value"].values for row in rows]
-    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
-    if not np.array_equal(grids[0], grids[1]) or levels[0] != levels[1]:
-        raise ValueError(
-            f"a and b must have one grid; those of feature {name!r} differ. Make b on the grid of "
-            f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
-        )
-    values = rows[0]["curve"].values, rows[1]["curve"].values
-    if pairs is None or not len(grids[0]):  # a constant feature has no curve
+        compared_at = np.isfinite(curves[0]) & np.isfinite(curves[1])
+    if pairs is None or not compared_at.any():  # a constant feature has no curve
         covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-        return CommonGrid(grids[0], values, covariance, _welch(rows))
-    sides = [rows_behind(pair_rows, name) for pair_rows in pairs]
-    centering = str(a.attrs["centering"])
-    group = None if code is None else _groups_at(pairs[0], name, code)
-    if group is not None:
-        return CommonGrid(grids[0], values, *_by_groups(sides, group, centering))
-    moved = [pair_rows.influences(centering) for pair_rows in sides]
-    weight, frequency = sides[0].weight, sides[0].frequency
-    error = kernel.mean_of_rows(moved[0] - moved[1], weight, frequency=frequency)
-    degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
-    return CommonGrid(grids[0], values, error.covariance, degrees)
+        variances = [row["curve_se"].values ** 2 for row in rows]
+        degrees = intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
+    else:
+        covariance, degrees = _of_pairs(pairs, name, code, str(a.attrs["centering"]))
+    return CommonGrid(
+        np.mean(grids, axis=0)[compared_at],
+        (curves[0][compared_at], curves[1][compared_at]),
+        covariance[np.ix_(compared_at, compared_at)],
+        degrees[compared_at],
+    )
 
 
-def _groups_at(
-    rows: xr.Dataset, name: str, code: IntArray | SamplingDesign
-) -> IntArray | SamplingDesign:
-    """Groups of the rows that a feature has, from 0 without gaps; or the design of these rows."""
-    row = one_profile(rows, name)
-    has_curve = ~np.isnan(row["x"].values)
-    if "ice" in row:
-        has_curve = ~np.isnan(row["ice"].transpose("obs", "grid").values).any(axis=1)
-    if isinstance(code, SamplingDesign):
-        return code.take(has_curve)
-    return np.asarray(np.unique(code[has_curve], return_inverse=True)[1])
-
-
-def _by_groups(
-    sides: Sequence[Curves | BinnedOutputs | Shapley],
-    group: IntArray | SamplingDesign,
+def _of_pairs(
+    pairs: tuple[xr.Dataset, xr.Dataset],
+    name: str,
+    code: IntArray | SamplingDesign | None,
     centering: str,
 ) -> tuple[FloatArray, FloatArray]:
-    """Covariance of the difference of two curves of the same groups, and its degrees."""
-    a, b = sides
-    if isinstance(a, Shapley) and isinstance(b, Shapley):
-        of_sides = [side.of_groups(group, centering) for side in (a, b)]
-        moved = of_sides[0].moved - of_sides[1].moved
-        return moved.T @ moved, np.minimum(of_sides[0].degrees, of_sides[1].degrees)
-    apart = a.influences(centering) - b.influences(centering)
-    units = delta.of_groups(apart, a.weight, group, frequency=a.frequency)
-    degrees = np.full(apart.shape[1], max(units.degrees, 0.0))
-    return units.moved.T @ units.moved, degrees
-
-
-def _compared_bins(
-    rows: tuple[xr.Dataset, xr.Dataset],
-    name: str,
-    pairs: tuple[xr.Dataset, xr.Dataset] | None,
-    code: IntArray | SamplingDesign | None,
-) -> CommonGrid:
-    """M-plots in the bins where both have rows, at the midpoint of their mean places.
-
-    For pairs the difference is the M-plot of the difference of the outputs, math [42].
-    """
-    edges = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
-    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
-    if not np.array_equal(edges[0], edges[1]) or levels[0] != levels[1]:
-        raise ValueError(
-            f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
-            f"bins=GivenBins of the same edges, and of the same levels."
-        )
-    both_known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
-    if not both_known.any():
-        nothing = np.zeros(0)
-        return CommonGrid(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
-    grid = np.mean([row["grid_value"].values for row in rows], axis=0)[both_known]
-    values = rows[0]["curve"].values[both_known], rows[1]["curve"].values[both_known]
-    degrees = _welch(rows)
-    covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-    if pairs is not None:
-        a, b = [rows_behind(pair_rows, name) for pair_rows in pairs]
-        assert isinstance(a, BinnedOutputs), "M-plots keep outputs"
-        assert isinstance(b, BinnedOutputs), "M-plots keep outputs"
+    """Covariance of the difference of two curves of the same rows, and its degrees of freedom."""
+    a, b = (rows_behind(pair_rows, name) for pair_rows in pairs)
+    group = parameters.groups_at(code, a.rows)
+    if isinstance(a, BinnedOutputs) and isinstance(b, BinnedOutputs):
         if not np.array_equal(a.cell, b.cell):
             raise ValueError(
                 f"paired must have the rows in the same bins; those of feature {name!r} are in "
                 f"others. Leave paired out for rows that are independent."
             )
-        group = None if code is None else _groups_at(pairs[0], name, code)
-        covariance, degrees, _ = of_bins(
-            replace(a, values=a.values - b.values), rows[0], str(pairs[0].attrs["centering"]), group
+        difference = replace(a, values=a.values - b.values).errors(centering, group)
+        return difference.covariance, difference.degrees
+    first, second = (side.errors(centering, group) for side in (a, b))
+    moved = first.units.moved - second.units.moved
+    return moved.T @ moved, np.minimum(first.degrees, second.degrees)
+
+
+def _check_grids(rows: tuple[xr.Dataset, xr.Dataset], name: str, *, in_bins: bool) -> None:
+    """Raise ``ValueError`` unless both have the same points, bins or levels."""
+    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    places = [row["grid_value"].values for row in rows]
+    if in_bins:
+        places = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
+    if np.array_equal(places[0], places[1]) and levels[0] == levels[1]:
+        return
+    if in_bins:
+        raise ValueError(
+            f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
+            f"bins=GivenBins of the same edges, and of the same levels."
         )
-        if group is None:
-            degrees = np.minimum(*map(degrees_of, rows))
-    return CommonGrid(grid, values, covariance[np.ix_(both_known, both_known)], degrees[both_known])
+    raise ValueError(
+        f"a and b must have one grid; those of feature {name!r} differ. Make b on the grid of "
+        f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
+    )
 
 
 def check_pairs(

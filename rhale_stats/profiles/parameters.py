@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
-from rhale_stats.arrays import delta
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
@@ -26,7 +25,7 @@ from rhale_stats.profiles.data import (
     variable,
 )
 from rhale_stats.profiles.inputs import ProfileInputs, at_rows
-from rhale_stats.profiles.rows import BinnedOutputs, Curves, Shapley, rows_behind
+from rhale_stats.profiles.rows import BinnedOutputs, Curves, RowErrors, Shapley, rows_behind
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import model_facts, row_labels
 from rhale_stats.schema.padding import padded
@@ -38,75 +37,6 @@ NO_WEIGHTS = (
     "local must be given for a profile with weights, which it does not keep. Pass the ICE curves "
     "with the same weights: std_error(profile, ice(model, X, weights=...), model=results, X=X)."
 )
-
-
-class Behind(NamedTuple):
-    """What the curve of one feature is a mean of: its units, and its change by direction.
-
-    ``rows`` is the covariance by the rows, ``degrees`` those of freedom, ``used`` the numbers of
-    its rows among those asked.
-    """
-
-    rows: FloatArray
-    degrees: FloatArray
-    units: delta.Units
-    change: FloatArray | None
-    used: IntArray
-
-
-def of_curves(
-    curves: Curves, centering: str, group: IntArray | SamplingDesign | None
-) -> tuple[FloatArray, delta.Units]:
-    """Covariance of the mean of ICE curves by rows, or by groups, and what these do to it."""
-    psi = curves.influences(centering)
-    if group is None:
-        units = delta.of_rows(psi, curves.weight, frequency=curves.frequency)
-    else:
-        units = delta.of_groups(psi, curves.weight, group, frequency=curves.frequency)
-    return units.moved.T @ units.moved, units
-
-
-def of_bins(
-    outputs: BinnedOutputs,
-    row: xr.Dataset,
-    centering: str,
-    group: IntArray | SamplingDesign | None,
-) -> tuple[FloatArray, FloatArray, delta.Units]:
-    """Covariance of an M-plot, its degrees of freedom by bin, and what rows or groups do to it."""
-    means = outputs.means(outputs.values)
-    centre = _centre(outputs, means, centering)
-    of_units = delta.of_bins(
-        outputs.values,
-        outputs.cell,
-        means,
-        centre,
-        outputs.weight,
-        group,
-        frequency=outputs.frequency,
-    )
-    if group is None:
-        covariance = kernel.bin_curve(means, outputs.grid, centering).covariance
-        return covariance, of_units.degrees, of_units.units
-    few = np.flatnonzero((of_units.n_units < 2) & (means.share > 0))
-    if len(few):
-        raise ValueError(
-            f"groups must be at least two in every bin; bin {few[0]} of feature "
-            f"{str(row['feature'].values)!r} has rows of 1. Use fewer bins or larger groups of "
-            f"levels."
-        )
-    gone = means.share == 0
-    covariance = of_units.units.moved.T @ of_units.units.moved
-    covariance[gone] = covariance[:, gone] = np.nan
-    return covariance, of_units.degrees, of_units.units
-
-
-def _centre(outputs: BinnedOutputs, means: kernel.BinMeans, centering: str) -> FloatArray | None:
-    """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
-    if centering == "mean":
-        return None
-    centre, has_rows = np.zeros(len(outputs.grid)), means.share > 0
-    centre[has_rows] = kernel.centre_of(centering, outputs.grid[has_rows], means.share[has_rows])
-    return centre
 
 
 class FromModel:
@@ -185,18 +115,18 @@ class FromModel:
         if centering != "none":
             centre = kernel.centre_of(centering, axis.grid, places.share(weight))
             total = total - (total @ centre)[:, None]
-        behind = Curves(values, axis.grid, weight, inputs.frequency, places, derivative)
-        return total, behind
+        used = np.flatnonzero(inputs.with_curve(axis))
+        return total, Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative)
 
-    def bins(self, outputs: BinnedOutputs, has_curve: np.ndarray, centering: str) -> FloatArray:
+    def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
-        answers = at_rows(self.quotients)[has_curve]
+        answers = at_rows(self.quotients)[outputs.rows]
         weight = outputs.base
         mean = np.zeros((answers.shape[1], len(outputs.grid)))
         np.add.at(mean.T, outputs.cell, answers * weight[:, None])
         total = np.bincount(outputs.cell, weight, len(outputs.grid))
         mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-        centre = _centre(outputs, outputs.means(outputs.values), centering)
+        centre = outputs.centre(outputs.means(outputs.values), centering)
         constant = mean @ (total / total.sum() if centre is None else centre)
         return np.asarray(mean - constant[:, None])
 
@@ -266,22 +196,31 @@ def _of_feature(
     from_model: FromModel | None,
 ) -> dict[str, FloatArray]:
     """Standard errors of the curve of one feature, with their parts, by the end of their names."""
-    row, centering = one_profile(profile, name), str(profile.attrs["centering"])
+    row = one_profile(profile, name)
     if not row.sizes["grid"]:
         return {}
-    behind = _behind(profile, row, rows, code, from_model, centering)
+    behind = _behind(profile, row, rows, code, from_model)
+    by_rows, degrees, units = behind.errors
     if from_model is None or behind.change is None:
-        se = np.sqrt(np.maximum(np.diagonal(behind.rows), 0.0))
-        return {"se": se, "cov": behind.rows, "df": behind.degrees}
+        se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
+        return {"se": se, "cov": by_rows, "df": degrees}
     directions, curve = from_model.directions, row["curve"].values
     check_model(behind.change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
     used = from_model.numbers[behind.used]
-    covariances = directions.covariances(behind.rows, behind.change[:-1], behind.units, used)
+    covariances = directions.covariances(by_rows, behind.change[:-1], units, used)
     gone = np.isnan(curve)
     covariances.total[gone] = covariances.total[:, gone] = np.nan
     covariances.model[gone] = covariances.model[:, gone] = np.nan
-    degrees = directions.degrees(covariances, behind.degrees)
+    degrees = directions.degrees(covariances, degrees)
     return errors(covariances) | {"cov": covariances.total, "df": degrees}
+
+
+class Behind(NamedTuple):
+    """What the curve of one feature is made of: its rows, and its change by direction."""
+
+    errors: RowErrors
+    used: IntArray
+    change: FloatArray | None
 
 
 def _behind(
@@ -290,45 +229,20 @@ def _behind(
     rows: xr.Dataset | None,
     code: IntArray | SamplingDesign | None,
     from_model: FromModel | None,
-    centering: str,
 ) -> Behind:
     """What the curve of one feature is made of, by its rows or asked of the model anew."""
-    name, change = str(row["feature"].values), None
-    if profile.attrs["method"] == "m_plot":
-        assert rows is not None, "M-plots keep their rows"
-        outputs = rows_behind(rows, name)
-        assert isinstance(outputs, BinnedOutputs), "M-plots keep outputs"
-        has_curve = ~np.isnan(one_profile(rows, name)["x"].values)
-        covariance, degrees, units = of_bins(outputs, row, centering, _some(code, has_curve))
-        if from_model is not None:
-            change = from_model.bins(outputs, has_curve, centering)
-        return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
-    if profile.attrs["method"] == "shap_dependence":
-        assert rows is not None, "they keep their rows"
-        assert code is not None, "only errors by groups are made again"
-        shapley = rows_behind(rows, name)
-        assert isinstance(shapley, Shapley), "of Shapley values"
-        has_curve = np.flatnonzero(~np.isnan(one_profile(rows, name)["x"].values))
-        group = _some(code, has_curve)
-        assert group is not None, "as above"
-        of_units = shapley.of_groups(group, centering)
-        units = delta.Units(of_units.moved, np.arange(len(has_curve)), np.nan)
-        return Behind(of_units.moved.T @ of_units.moved, of_units.degrees, units, None, has_curve)
-    derivative = profile.attrs.get("ice_kind") == "derivative"
-    if from_model is not None:
-        change, curves = from_model.curves(name, derivative=derivative, centering=centering)
-        has_curve = from_model.inputs.with_curve(from_model.axes[name])
+    name, centering, change = str(row["feature"].values), str(profile.attrs["centering"]), None
+    behind: Curves | BinnedOutputs | Shapley
+    if from_model is not None and profile.attrs["method"] != "m_plot":
+        derivative = profile.attrs.get("ice_kind") == "derivative"
+        change, behind = from_model.curves(name, derivative=derivative, centering=centering)
     else:
-        assert rows is not None, "groups come with rows"
+        assert rows is not None, "groups come with rows, and M-plots keep theirs"
         behind = rows_behind(rows, name)
-        assert isinstance(behind, Curves), "of ICE curves"
-        curves = behind
-        has_curve = ~np.isnan(one_profile(rows, name)["ice"].transpose("obs", "grid").values).any(
-            axis=1
-        )
-    covariance, units = of_curves(curves, centering, _some(code, has_curve))
-    degrees = np.full(len(covariance), max(units.degrees, 0.0))
-    return Behind(covariance, degrees, units, change, np.flatnonzero(has_curve))
+        if from_model is not None and isinstance(behind, BinnedOutputs):
+            change = from_model.bins(behind, centering)
+    errors = behind.errors(centering, groups_at(code, behind.rows))
+    return Behind(errors, behind.rows, change)
 
 
 def influences_of(
@@ -345,17 +259,18 @@ def influences_of(
     code, _ = groups_of(groups, rows, None)
     every = np.arange(rows.sizes["obs"]) if code is None else code
     shap = profile.attrs["method"] == "shap_dependence"
-    behind = _behind(profile, row, rows, every if shap else code, None, profile.attrs["centering"])
+    behind = _behind(profile, row, rows, every if shap else code, None)
+    moved = behind.errors.units.moved
     if isinstance(every, SamplingDesign):
-        return behind.units.moved
+        return moved
     # Rows and groups without this feature do not move it.
-    out = np.zeros((int(every.max()) + 1, behind.units.moved.shape[1]))
-    out[np.unique(every[behind.used])] = behind.units.moved
+    out = np.zeros((int(every.max()) + 1, moved.shape[1]))
+    out[np.unique(every[behind.used])] = moved
     return out
 
 
-def _some(
-    group: IntArray | SamplingDesign | None, rows: NDArray[np.bool_] | IntArray
+def groups_at(
+    group: IntArray | SamplingDesign | None, rows: IntArray
 ) -> IntArray | SamplingDesign | None:
     """Groups of some of the rows, from 0 without gaps."""
     if isinstance(group, SamplingDesign):
