@@ -169,7 +169,7 @@ def group_influences(row: FeatureResult, fit: CurveErrors, clusters: Clusters) -
     if clusters.design is None and clusters.n_groups == len(np.unique(numbers)):
         return Influences(*row_influences(row, fit, clusters), spread)
     of_bins = clusters.bin_influences(row)
-    cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
+    cells = of_bins if row.is_categorical else clusters.influences(row)
     return Influences(cells.sums, of_bins.sums, spread)
 
 
