@@ -49,7 +49,7 @@ from rhale_stats.drawing.legend import (
     error_text,
     say_constant,
 )
-from rhale_stats.inference.parts import with_rows_alone
+from rhale_stats.inference.notes import with_rows_alone
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.levels import level_names

@@ -37,10 +37,10 @@ from rhale_stats.inference.notes import (
     bins_note,
     how_made,
     interval_notes,
+    parts_note,
     reasons_of,
 )
 from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
-from rhale_stats.inference.parts import parts_note
 from rhale_stats.printing.pages import (
     IMPORTANCE,
     NO_ERRORS,

@@ -29,7 +29,7 @@ from rhale_stats.inference.estimate import (
     by_replicates,
     interval,
 )
-from rhale_stats.inference.parts import ROWS, with_rows_alone
+from rhale_stats.inference.notes import ROWS, with_rows_alone
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import CurveErrors

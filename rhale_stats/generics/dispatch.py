@@ -59,7 +59,7 @@ MODULES: Mapping[Kind, Mapping[str, str]] = {
         "surfaces.inference": "std_error vcov confint confband bootstrap",
         "surfaces.tables": "hypotheses=for_hypotheses tidy glance summary show=surface_page",
         "surfaces.comparison": "wald_test compare",
-        "surfaces.labelled": "predict",
+        "surfaces.ale2": "predict",
     },
     SURFACE_DIFFERENCE: {
         "surfaces.comparison": "tidy",

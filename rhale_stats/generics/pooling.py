@@ -10,8 +10,13 @@ import xarray as xr
 from rhale_stats.arrays.members import rubin
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles import imputed
-from rhale_stats.margins.hypotheses import labelled_combinations
-from rhale_stats.margins.tables import HYPOTHESES, estimates, is_location, selected
+from rhale_stats.margins.tables import (
+    HYPOTHESES,
+    estimates,
+    is_location,
+    labelled_combinations,
+    selected,
+)
 from rhale_stats.schema.kinds import AVERAGES, EFFECT, PROFILE, Kind, kind_of
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable

@@ -23,8 +23,14 @@ from rhale_stats.models.table import Table, as_column
 from rhale_stats.schema.features import feature_coordinate, feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.ale2 import second_differences
-from rhale_stats.surfaces.labelled import FeatureAxis, Order, PairGrid, axis_of, order_of
+from rhale_stats.surfaces.ale2 import (
+    FeatureAxis,
+    Order,
+    PairGrid,
+    axis_of,
+    order_of,
+    second_differences,
+)
 
 # Answers, or differences, of all terms are held for the standard errors up to so many bytes, and
 # influences of rows are kept in the result up to so many.

@@ -32,8 +32,7 @@ from rhale_stats.margins.contrasts import (
     text_of,
 )
 from rhale_stats.margins.datagrid import GRID, GRIDS, datagrid
-from rhale_stats.margins.hypotheses import labelled_combinations
-from rhale_stats.margins.tables import estimates
+from rhale_stats.margins.tables import estimates, labelled_combinations
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions

@@ -11,8 +11,7 @@ import xarray as xr
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.notes import how_made, interval_notes
-from rhale_stats.inference.parts import parts_note
+from rhale_stats.inference.notes import how_made, interval_notes, parts_note
 from rhale_stats.printing import text
 from rhale_stats.printing.pages import (
     IMPORTANCE,

@@ -32,6 +32,7 @@ from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, pair_name
 from rhale_stats.surfaces.inference import (
     GROUP,
     SurfaceRows,
@@ -42,7 +43,6 @@ from rhale_stats.surfaces.inference import (
     std_error,
     without_parts,
 )
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
 
 NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",

@@ -37,8 +37,7 @@ from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL
 from rhale_stats.schema.variables import OUTPUT_UNITS, variable
-from rhale_stats.surfaces.ale2 import ale2
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
+from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, ale2, pair_name
 
 ESTIMATES = ("second_effect", "surface")
 

@@ -11,11 +11,12 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.parts import parts_note
+from rhale_stats.inference.notes import parts_note
 from rhale_stats.printing import text as meaning
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
+from rhale_stats.surfaces.ale2 import pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
     confint,
@@ -24,7 +25,6 @@ from rhale_stats.surfaces.inference import (
     vcov,
     with_std_error,
 )
-from rhale_stats.surfaces.labelled import pair_name
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary

@@ -22,8 +22,8 @@ from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.margins.averages import averages
 from rhale_stats.models.shapley import ShapleyOptions
+from rhale_stats.profiles.dependence import shap_dependence
 from rhale_stats.profiles.pdp import ice, pdp
-from rhale_stats.profiles.shap import shap_dependence
 from rhale_stats.regional.regions import regions
 
 # Bins or points, rows of a background, resamples, and points a side of a grid for H.

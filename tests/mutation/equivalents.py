@@ -72,12 +72,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "units_of = averaged_terms[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
         "…p.concatenate([part.n_effective [<= → <] 1 + 1e-12 for part, *_ in avera…": ROUNDING,
     },
-    ("diagnostics/jumps.py", "_jumps"): {
+    ("diagnostics/checks.py", "_jumps"): {
         "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
         "of_squares = [2 → 3] * rounding * size + rounding **…": ROUNDING,
         "…* rounding * size + rounding ** [2 → 3]": ROUNDING,
     },
-    ("diagnostics/unbiased.py", "check_unbiased"): {
+    ("diagnostics/checks.py", "check_unbiased"): {
         "threads = 1 if rows['x'].size [< → <=] THREADS_FROM else cpus()": (
             "threads change time only"
         ),
@@ -405,7 +405,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
         "…None, options=options, progress=[False → True])": BAR,
     },
-    ("surfaces/labelled.py", "predict"): {
+    ("surfaces/ale2.py", "predict"): {
         "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, column) for s, column in…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
@@ -441,7 +441,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("ensembles/draws.py", "Draws.identity"): {
         "checksum = [0 → 1]": "any start of a checksum tells draws apart",
     },
-    ("ensembles/cross.py", "_pooled"): {
+    ("ensembles/refits.py", "_pooled"): {
         "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
     },
     ("ensembles/draws.py", "_chained"): {
