@@ -29,16 +29,14 @@ from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.hypotheses import compare, hypotheses, wald_test
 from .generics.pooling import pool
-from .generics.resampling import ResamplingOptions, bootstrap
-from .generics.show import show
-from .generics.tables import glance, summary, tidy
-from .generics.uncertainty import confband, confint, std_error, vcov
+from .generics.tables import glance, show, summary, tidy
+from .generics.uncertainty import ResamplingOptions, bootstrap, confband, confint, std_error, vcov
 from .generics.values import effect_sizes, predict
 from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
 from .margins.averages import averages
-from .margins.datagrid import datagrid
+from .margins.contrasts import datagrid
 from .models.adapters.adapter import Adapter
 from .models.adapters.libraries import adapters
 from .models.jacobian import check_jacobian

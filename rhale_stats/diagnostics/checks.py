@@ -21,7 +21,7 @@ from rhale_stats.effects.errors import std_error
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
-from rhale_stats.inference.bias import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
+from rhale_stats.inference.meaning import BIASED, FINE, LARGE, TESTED_ROWS, TOO_FEW
 from rhale_stats.local.chunks import sampled
 from rhale_stats.local.labelled import ARRAY, FRAME, NUMBERED_FRAME
 from rhale_stats.local.rows import THREADS_FROM, Rows, estimation_rows, is_used_row, own_columns

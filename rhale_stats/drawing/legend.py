@@ -23,7 +23,7 @@ from rhale_stats.drawing.canvas import (
     output_label,
     upright,
 )
-from rhale_stats.inference.bias import BIASED, LARGE, TOO_FEW
+from rhale_stats.inference.meaning import BIASED, LARGE, TOO_FEW
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import units_of
 

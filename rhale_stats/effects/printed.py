@@ -26,9 +26,16 @@ from rhale_stats.effects.tables import (
 )
 from rhale_stats.effects.values import importances, inner, inner_text
 from rhale_stats.inference import meaning
-from rhale_stats.inference.bias import FINE, LARGE, TESTED_ROWS, TOO_FEW, linear_bin_error
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.meaning import is_unordered, least_effect
+from rhale_stats.inference.meaning import (
+    FINE,
+    LARGE,
+    TESTED_ROWS,
+    TOO_FEW,
+    is_unordered,
+    least_effect,
+    linear_bin_error,
+)
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
     CHOSEN_BINS,
@@ -41,17 +48,11 @@ from rhale_stats.inference.notes import (
     reasons_of,
 )
 from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
     IMPORTANCE,
     NO_ERRORS,
-    Page,
-    largest_first,
-    output,
-    rows_text,
-    table_of,
-)
-from rhale_stats.printing.text import (
     Body,
+    Page,
     beyond_notes,
     bin_labels,
     bounds_text,
@@ -59,11 +60,15 @@ from rhale_stats.printing.text import (
     feature_counts,
     head_of,
     holds_model,
+    largest_first,
     number_text,
+    output,
     output_text,
     percent,
     plain_table,
     pvalue_text,
+    rows_text,
+    table_of,
     uncertainty,
     with_facts,
 )

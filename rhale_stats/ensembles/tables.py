@@ -34,20 +34,18 @@ from rhale_stats.ensembles.labelled import (
 from rhale_stats.inference.estimate import BOUNDS, kept_interval, student
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.inference.notes import interval_notes
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
     IMPORTANCE,
     Page,
-    feature_lines,
-    output,
-    rows_text,
-    table_of,
-)
-from rhale_stats.printing.text import (
     bounds_text,
+    feature_lines,
     number_cell,
     number_text,
+    output,
     output_text,
+    rows_text,
     table_lines,
+    table_of,
     with_facts,
 )
 from rhale_stats.profiles.tables import values_on_grid

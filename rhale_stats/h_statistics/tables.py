@@ -14,26 +14,23 @@ from rhale_stats.h_statistics.estimates import OTHER, pairs_of
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
-from rhale_stats.printing import text
-from rhale_stats.printing import text as meaning
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
+    ABOVE_ONE,
     Line,
     Page,
     PageTable,
-    largest_first,
-    output,
-    table_of,
-    term_lines,
-    uncertainty_line,
-)
-from rhale_stats.printing.text import (
-    ABOVE_ONE,
     bounds_text,
+    largest_first,
     number_cell,
     number_text,
+    output,
     plain_table,
     share_text,
     table_lines,
+    table_of,
+    term_lines,
+    uncertainty,
+    uncertainty_line,
     with_facts,
 )
 from rhale_stats.schema.dimensions import with_part_facts
@@ -85,9 +82,7 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [*because(table["term"].tolist(), above)]
     if errors:
-        cells.append(
-            ["Uncertainty:", meaning.uncertainty(str(result["h2_se"].attrs["source"])), "", ""]
-        )
+        cells.append(["Uncertainty:", uncertainty(str(result["h2_se"].attrs["source"])), "", ""])
         notes.append(
             f"Intervals: pointwise, {how_made(result, 'h2', level)}. They say how large an "
             f"interaction is, not whether there is one.{_of_tails(result)}"
@@ -171,7 +166,7 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
     title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
     level = compared["h2_difference_ci"].attrs["ci_prob"]
     notes = [
-        f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
+        f"Uncertainty: {uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
@@ -254,7 +249,7 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
     heads = ["", *DIFFERENCES.values(), f"P, {compared.attrs['adjust']}"]
     return Page(
         f"H-statistics: difference on {output(compared)}",
-        (f"Uncertainty: {text.uncertainty(str(compared.attrs['source']))}",),
+        (f"Uncertainty: {uncertainty(str(compared.attrs['source']))}",),
         (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
         "summary(result), tidy(result)",
     )

@@ -13,18 +13,20 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.inference.notes import because, bins_note, reasons_of, rows_of
-from rhale_stats.printing import text
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
     Line,
     Page,
     PageTable,
     largest_first,
+    number_text,
     output,
+    table_lines,
     table_of,
     term_lines,
+    uncertainty,
     variables_table,
+    with_facts,
 )
-from rhale_stats.printing.text import number_text, table_lines, with_facts
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.notes import with_notes
@@ -102,7 +104,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     rules = dict.fromkeys(str(attrs[key]) for key in ("bin_rule", "bin_rule_b") if key in attrs)
     cells = [
         ["Rows:", rows_of(attrs), "Bins:", re.sub(r"\([^)]*\)", "", " and ".join(rules))],
-        ["Uncertainty:", text.uncertainty(str(attrs["source"])), "", ""],
+        ["Uncertainty:", uncertainty(str(attrs["source"])), "", ""],
     ]
     intervals = [
         f"{name}: {test[name].attrs['ci_prob']:.3g}, {test[name].attrs['kind']}."
@@ -138,7 +140,7 @@ def test_page(test: xr.Dataset, most: int) -> Page:
         f"Test on {output(test)}: {attrs['test']}",
         (
             f"{rows_of(attrs)} rows; null hypothesis: {attrs['null']}",
-            f"Uncertainty: {text.uncertainty(str(attrs['source']))}",
+            f"Uncertainty: {uncertainty(str(attrs['source']))}",
         ),
         (replace(page_table, notes=(*page_table.notes, *reasons_shown[:3])),),
         "summary(result), tidy(result)",
@@ -169,7 +171,7 @@ def replicates_page(boot: xr.Dataset, most: int) -> Page:
     sizes = " × ".join(f"{boot.sizes[dim]} {dim}s" for dim in order)
     return Page(
         f"Replicates ({attrs.get('method', 'bootstrap')}) on {output(boot)}",
-        (sizes, f"Uncertainty: {text.uncertainty(str(attrs.get('source', 'rows')))}"),
+        (sizes, f"Uncertainty: {uncertainty(str(attrs.get('source', 'rows')))}"),
         tables,
         "confint(effect, boot), effect_sizes(effect, boot)",
     )

@@ -34,14 +34,17 @@ from rhale_stats.inference.estimate import (
     with_intervals,
 )
 from rhale_stats.inference.notes import how_made
-from rhale_stats.printing.pages import Page, output, table_of, uncertainty_line
 from rhale_stats.printing.text import (
+    Page,
     bounds_text,
     cell,
     holds_model,
+    output,
     output_text,
     pvalue_text,
+    table_of,
     uncertainty,
+    uncertainty_line,
     with_facts,
 )
 from rhale_stats.schema.dimensions import OUTPUT, check_one_part, with_part_facts

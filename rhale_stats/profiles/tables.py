@@ -12,26 +12,25 @@ from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.notes import how_made, interval_notes, parts_note
-from rhale_stats.printing import text
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
     IMPORTANCE,
     Page,
-    feature_lines,
-    output,
-    rows_text,
-    table_of,
-    uncertainty_line,
-)
-from rhale_stats.printing.text import (
     beyond_notes,
     bounds_text,
     cell,
+    feature_lines,
     holds_model,
     number_cell,
     number_text,
+    output,
     output_text,
     percent,
+    region_text,
+    rows_text,
     table_lines,
+    table_of,
+    uncertainty,
+    uncertainty_line,
     with_facts,
 )
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile, pair_of
@@ -101,7 +100,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
-    title = f"{title}{text.region_text(profile)}"
+    title = f"{title}{region_text(profile)}"
     part = profile if feature is None else profile.sel(feature=name)
     model_rows = f"{attrs['model_rows']}"
     if attrs.get("answers_from", "predictions") != "predictions":
@@ -111,7 +110,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
-        cells.append(["Uncertainty:", text.uncertainty(_source(profile)), "", ""])
+        cells.append(["Uncertainty:", uncertainty(_source(profile)), "", ""])
     if "shapley" in attrs:
         meanings += [
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."

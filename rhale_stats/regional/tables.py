@@ -10,16 +10,20 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.printing.pages import Page, largest_first, output, table_of, term_lines
 from rhale_stats.printing.text import (
     INDENT,
     STARS,
+    Page,
     count_text,
+    largest_first,
     number_text,
+    output,
     percent,
     permutation_text,
     plain_table,
     stars,
+    table_of,
+    term_lines,
     text_of,
     with_facts,
 )

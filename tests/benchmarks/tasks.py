@@ -17,7 +17,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.uncertainty import bootstrap
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.margins.averages import averages

@@ -17,7 +17,7 @@ from rhale_stats import simulate
 from rhale_stats.arrays import bin_error
 from rhale_stats.diagnostics.checks import FACTS as CHECKS
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.inference.bias import linear_bin_error
+from rhale_stats.inference.meaning import linear_bin_error
 from rhale_stats.local import chunks
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES

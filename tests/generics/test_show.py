@@ -12,7 +12,7 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.effects.sizes import importances
-from rhale_stats.printing import pages
+from rhale_stats.printing import text as pages
 from tests.generics.test_dispatch import MAKERS, OF
 from tests.helpers import in_turn
 

@@ -20,8 +20,7 @@ from rhale_stats.effects.hypotheses import equivalence_test
 from rhale_stats.effects.printed import tail_notes
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.generics.hypotheses import compare, wald_test
-from rhale_stats.generics.resampling import bootstrap
-from rhale_stats.generics.uncertainty import confband, confint, std_error
+from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.profiles.dependence import m_plot, shap_dependence
 from rhale_stats.profiles.pdp import ice, pdp

@@ -14,8 +14,7 @@ from rhale_stats.diagnostics.checks import check_unbiased, jump_check
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.sizes import effect_sizes
 from rhale_stats.generics.hypotheses import wald_test
-from rhale_stats.generics.resampling import bootstrap
-from rhale_stats.generics.uncertainty import confband, confint, std_error
+from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
