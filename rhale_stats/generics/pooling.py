@@ -223,7 +223,7 @@ def _pool_effects(*results: xr.Dataset) -> xr.Dataset:
     estimate = {name: np.mean([member[name] for member in members], axis=0) for name in POOLED}
     n_units = min(int(effect.attrs.get("n_groups", effect.attrs["n_rows"])) for effect in effects)
     facts = {
-        "method": "_pool_effects",
+        "method": "pool",
         "source": f"{', '.join(sources)}, {len(effects)} imputations",
         "variance": RUBIN,
         "estimate": "mean over the imputations",

@@ -836,7 +836,7 @@ def influences_of(
     if ("n_groups" in profile.attrs) != (groups is not None) and not (
         rows is profile and groups is None
     ):
-        raise ValueError("groups must be given if errors_of_profile was given them, and only then.")
+        raise ValueError("groups must be given if std_error was given them, and only then.")
     by_rows_alone = groups is None and "n_groups" in profile.attrs
     if "obs" not in rows.dims or by_rows_alone or "fitted_model" in profile.attrs:
         return None
