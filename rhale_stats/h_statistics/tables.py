@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.h_statistics.estimates import OTHER, pairs_of
+from rhale_stats.h_statistics.estimates import OTHER, STEMS, pairs_of
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
@@ -260,7 +260,6 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
 
 # What a line of `tidy` is of.
 OVERALL, PAIR, ALL = "overall", "pair", "all"
-STEMS = ("h2", "h")
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
 WHY_ABOVE_ONE = {
