@@ -187,7 +187,8 @@ def row_influences(
         k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
         return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
 
-    return sums(fit.cells.pieces), sums(row.pieces)
+    cells = sums(fit.cells.pieces)
+    return cells, sums(row.pieces) if row.has_cells else cells
 
 
 def _spread_weights(row: FeatureResult, clusters: Clusters) -> sparse.csr_array:
