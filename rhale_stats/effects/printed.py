@@ -255,6 +255,7 @@ HELD = {
     ADDED: "Standard errors are of rows and parameters: their variances are added, which is right "
     "for other rows than those of the fit, or if the model's conditional mean is right.",
 }
+BINS, OUTCOME_BINS = "the bins", "the bins, which end at 1 % and 99 % of the rows"
 # Fewer degrees of freedom of a variance by groups allow no claim of a bin.
 MIN_DEGREES = 4
 # How levels were put in order, where the name alone would not say it.
@@ -290,10 +291,12 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     if feature is not None and is_categorical(one_feature(effect, feature)):
         row = one_feature(effect, feature)
         tables.append(_level_table(row, level))
+        order = str(row["order"].values)
         meanings += [
             "Each effect is the mean difference between two neighbouring levels, over the rows of "
             "both. A row can enter two effects; standard errors account for it.",
-            f"Level order: {order_text(row)}. Standard errors do not include the choice of order.",
+            f"Level order: {ORDERS.get(order, order)}. Standard errors do not include the choice "
+            f"of order.",
         ]
     if feature is not None:
         spreads = spread_table(one_feature(effect, feature), level)
@@ -313,7 +316,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *spread_notes(effect, feature),
         *tail_notes(effect, feature),
         *reasons,
-        *beyond_notes(effect, feature, _ends_text(effect)),
+        *beyond_notes(effect, feature, OUTCOME_BINS if is_of_outcome(effect) else BINS),
         *_missing_notes(effect, feature),
         *checks,
         *_error_notes(effect if feature is None else result, of_error, level, has_bins=has_bins),
@@ -348,12 +351,6 @@ def _with_error(effect: xr.Dataset, position: int) -> str:
     text = number_text(effect["missing_effect"].values[position])
     se = effect["missing_effect_se"].values[position] if "missing_effect_se" in effect else np.nan
     return f"{text} (std err {number_text(se)})" if np.isfinite(se) else text
-
-
-def _ends_text(effect: xr.Dataset) -> str:
-    """Text that says where bins end."""
-    bins = "the bins"
-    return f"{bins}, which end at 1 % and 99 % of the rows" if is_of_outcome(effect) else bins
 
 
 def method_title(effect: xr.Dataset) -> str:
@@ -462,12 +459,6 @@ def _bin_table(
     if len(set(reasons)) == 1:
         return body, meanings, because(["all bins"], reasons[:1])
     return body, meanings, because(bin_labels(row)[: len(reasons)], reasons)
-
-
-def order_text(row: FeatureResult) -> str:
-    """How the levels were put in order."""
-    order = str(row["order"].values)
-    return ORDERS.get(order, order)
 
 
 def _level_table(row: FeatureResult, level: float) -> SimpleTable:

@@ -118,7 +118,8 @@ def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Me
     fitted = _fitted(models)
     names = [str(name) for name in fitted]
     text = ", ".join(f"{name} {_named(model)}" for name, model in fitted.items())
-    return Members(list(fitted.values()), [1] * len(fitted), 1, MODELS, names, _checksum(text))
+    checksum = f"{zlib.crc32(text.encode()):08x}"
+    return Members(list(fitted.values()), [1] * len(fitted), 1, MODELS, names, checksum)
 
 
 # --- fitted models --------------------------------------------------------------------------------
@@ -333,10 +334,6 @@ def _answers_of_all(predict: Callable[..., Any], draws: Any, n: int, X: Any) -> 
     return values.T
 
 
-def _checksum(text: str) -> str:
-    return f"{zlib.crc32(text.encode()):08x}"
-
-
 def _named(model: object) -> str:
     """What tells a fitted model from others in this process, and is the same in every call."""
     return f"{type(model).__name__} {id(model)}"
@@ -511,7 +508,11 @@ class _DrawRequest(NamedTuple):
         """The effects of all members, on one grid."""
         first, *others = members.portions
         begun = self._parts(first)
-        how = _same_method(begun[0]) if self.method == "rhale" else None
+        # Local effects of every feature are taken as those of the first model were.
+        how = None
+        if self.method == "rhale":
+            kinds = map(str, begun[0]["local_effect_method"].values)
+            how = dict(zip(feature_names(begun[0]), kinds, strict=True))
         done(members.sizes[0])
         processes = n_processes(n_jobs, most=max(len(others), 1))
 
@@ -590,12 +591,6 @@ class _DrawRequest(NamedTuple):
             parts.append(level_ale(local.sel(feature=levels), centering=self.centering))
         effect = concat_features(parts, feature_names(local)).assign_attrs(method=self.method)
         return with_std_error(effect)
-
-
-def _same_method(local: xr.Dataset) -> dict[str, str]:
-    """How local effects of every feature were taken."""
-    kinds = local["local_effect_method"].values
-    return dict(zip(feature_names(local), map(str, kinds), strict=True))
 
 
 def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, Any]) -> xr.Dataset:

@@ -114,7 +114,9 @@ def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Su
         _of_features(ensemble, level) if feature is None else _of_points(ensemble, feature, level)
     )
     cells = _facts(ensemble, origin)
-    notes = [NOTES[origin.kind], *_failures(ensemble), *meanings, *interval_notes(ensemble)]
+    failed, n, reason = int(ensemble["failed"].sum()), ensemble["failed"].size, "first_failure"
+    failures = [f"{failed} of {n} failed: {ensemble.attrs[reason]}"] if failed else []
+    notes = [NOTES[origin.kind], *failures, *meanings, *interval_notes(ensemble)]
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
 
 
@@ -152,13 +154,6 @@ def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
         ],
         ["Uncertainty:", uncertainty_of(ensemble), "", ""],
     ]
-
-
-def _failures(ensemble: xr.Dataset) -> list[str]:
-    failed = int(ensemble["failed"].sum())
-    if not failed:
-        return []
-    return [f"{failed} of {ensemble['failed'].size} failed: {ensemble.attrs['first_failure']}"]
 
 
 def _of_features(

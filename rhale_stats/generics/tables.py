@@ -345,11 +345,6 @@ def html_of(result: xr.Dataset) -> str:
         return str(result._repr_html_())
 
 
-def _is_ours(result: xr.Dataset) -> bool:
-    """Whether a function of this package made the Dataset, by its attributes."""
-    return str(result.attrs.get("software", "")).startswith("rhale_stats")
-
-
 # --- IPython --------------------------------------------------------------------------------------
 
 
@@ -392,7 +387,7 @@ def _page(result: Any, most: int) -> Page:
     if kind is not None and "show" in METHODS.get(kind, {}):
         page: Page = function_of(kind, "show")(ordered, most)
         return page
-    if _is_ours(ordered):
+    if str(ordered.attrs.get("software", "")).startswith("rhale_stats"):
         return (_of_features if "feature" in ordered.dims else _other)(ordered, most)
     raise ValueError(
         "result must be a Dataset that a function of this package returned; this one has the "

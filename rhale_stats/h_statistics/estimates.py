@@ -572,7 +572,10 @@ def placed(values: FloatArray, pairs: list[tuple[int, int]], n: int) -> FloatArr
 
 
 def se_variable(
-    statistic: xr.DataArray, values: FloatArray, source: str
+    statistic: xr.DataArray,
+    values: FloatArray,
+    source: str,
+    kind: str = "infinitesimal jackknife, math [62]",
 ) -> tuple[tuple[Any, ...], FloatArray, dict[str, str]]:
     """Standard errors as a variable."""
     return (
@@ -582,7 +585,7 @@ def se_variable(
             "long_name": f"standard error of {statistic.attrs['long_name']}",
             "units": str(statistic.attrs["units"]),
             "source": source,
-            "kind": "infinitesimal jackknife, math [62]",
+            "kind": kind,
             "target": "the same over the population of rows",
         },
     )

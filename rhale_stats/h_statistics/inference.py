@@ -411,14 +411,9 @@ def with_parameters(
             made[f"{name}_{end}"] = (
                 variable(f"{name}_{end}", part_values, H_STATISTICS, **about)
                 if end != "se"
-                else _as_delta(se_variable(result[name], part_values, source_texts[end]))
+                else se_variable(result[name], part_values, source_texts[end], KIND)
             )
     return result.assign(made).assign_attrs(directions.facts())
-
-
-def _as_delta(made: tuple[Any, ...]) -> tuple[Any, ...]:
-    dims, values, attrs = made
-    return dims, values, attrs | {"kind": KIND}
 
 
 def _changes(

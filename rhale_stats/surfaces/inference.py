@@ -42,17 +42,12 @@ from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, ale2, pair_name
 ESTIMATES = ("second_effect", "surface")
 
 
-def change_of(surface: xr.Dataset, name: str) -> FloatArray | None:
-    """Change of an estimate by direction, (direction, place), where the errors hold it."""
-    stored = surface.get(f"{name}_change")
-    return None if stored is None else np.asarray(stored.values.reshape(len(stored), -1))
-
-
 def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
     """Covariance of an estimate, from that of the rows and, where it is known, the parameters."""
-    change = change_of(surface, name)
-    if change is None:
+    stored = surface.get(f"{name}_change")
+    if stored is None:
         return rows
+    change = stored.values.reshape(len(stored), -1)
     rows_are_fixed = surface.attrs.get("parameters") == ROWS_FIXED
     return np.asarray(
         (np.where(np.isnan(rows), np.nan, 0.0) if rows_are_fixed else rows) + change.T @ change
