@@ -36,7 +36,7 @@ from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL
-from rhale_stats.schema.variables import OUTPUT_UNITS, variable
+from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, ale2, pair_name
 
 ESTIMATES = ("second_effect", "surface")
@@ -255,6 +255,10 @@ METHODS = ("normal", "percentile", "basic")
 MAX_EDGES = 2500
 SOURCE = "rows"
 SKEWNESS = ("second_effect_skewness", "surface_skewness")
+CELL_TARGET = "mean second difference in the cell"
+SURFACE_TARGET = (
+    "surface of these cells over the population, math [58]; empty ones filled as they are"
+)
 
 
 def std_error(
@@ -269,46 +273,31 @@ def std_error(
     influence = rows.influence(surface)
     errors = _by_rows(rows, influence) if rows.group is None else _by_groups(rows, influence)
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
-    facts = {"units": OUTPUT_UNITS, "source": errors.source, "kind": "central limit theorem"}
+    facts = {"source": errors.source, "kind": "central limit theorem"}
     surface = surface.drop_vars(SKEWNESS, errors="ignore")
+    made: dict[str, Any] = {}
     if errors.skewness is not None:
-        of_cells = errors.skewness.of_means().reshape(errors.second_effect_se.shape)
-        of_edges = kernel.surface_skewness(influence, errors.skewness, errors.variance)
-        surface = surface.assign(
-            second_effect_skewness=variable("second_effect_skewness", of_cells, SURFACE),
-            surface_skewness=variable("surface_skewness", of_edges, SURFACE),
+        made["second_effect_skewness"] = errors.skewness.of_means().reshape(rows.cells.mean.shape)
+        made["surface_skewness"] = kernel.surface_skewness(
+            influence, errors.skewness, errors.variance
         )
-    out = surface.assign(
-        second_effect_se=(
-            IN_CELLS,
-            errors.second_effect_se,
-            {
-                "long_name": "standard error of the mean second difference",
-                "target": "mean second difference in the cell",
-                **facts,
-            },
+    made = {name: variable(name, values, SURFACE) for name, values in made.items()}
+    of_edges: dict[str, Any] = {
+        **facts,
+        "target": SURFACE_TARGET,
+        "n_borrowed": errors.n_borrowed,
+    }
+    made |= {
+        "second_effect_se": variable(
+            "second_effect_se", errors.second_effect_se, SURFACE, target=CELL_TARGET, **facts
         ),
-        surface_se=(
-            AT_EDGES,
-            surface_se,
-            {
-                "long_name": "standard error of the second-order effect",
-                "target": "surface of these cells over the population, math [58]; empty ones "
-                "filled as they are",
-                "n_borrowed": errors.n_borrowed,
-                **facts,
-            },
-        ),
-    )
+        "surface_se": variable("surface_se", surface_se, SURFACE, **of_edges),
+    }
     if rows.group is not None:
-        out = out.assign(
-            {
-                f"{name}_df": variable(f"{name}_df", degrees, SURFACE, **facts)
-                for name, degrees in errors.degrees.items()
-            }
-        ).assign_attrs(n_groups=int(rows.group.max()) + 1)
-        for name in ("second_effect_df", "surface_df"):
-            out[name].attrs["units"] = "1"
+        surface = surface.assign_attrs(n_groups=int(rows.group.max()) + 1)
+        for name, degrees in errors.degrees.items():
+            made[f"{name}_df"] = variable(f"{name}_df", degrees, SURFACE, **facts)
+    out = surface.assign(made)
     if fitted is None or fitted.uncertainty == "rows":
         return out
     out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
