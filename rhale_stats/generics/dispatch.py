@@ -40,8 +40,7 @@ MODULES: Mapping[Kind, Mapping[str, str]] = {
         "effects.comparison": "compare",
         "effects.values": "predict",
         "effects.sizes": "effect_sizes",
-        "effects.tables": "tidy glance",
-        "effects.printed": "summary show=effect_page",
+        "effects.tables": "tidy glance summary show=effect_page",
     },
     SIZES: {
         "effects.tables": "tidy=tidy_sizes summary=sizes_summary",

@@ -7,8 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.printed import effect_page
-from rhale_stats.effects.tables import curve_extent
+from rhale_stats.effects.tables import curve_extent, effect_page
 from rhale_stats.effects.values import importances
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.feature_result import each_feature

@@ -559,10 +559,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
-    ("effects/printed.py", "_columns"): {
+    ("effects/tables.py", "_columns"): {
         "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
     },
-    ("effects/printed.py", "_tests"): {
+    ("effects/tables.py", "_tests"): {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
     ("effects/rhale.py", "_may_have_gaps"): {

@@ -17,8 +17,8 @@ import xarray as xr
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.hypotheses import equivalence_test
-from rhale_stats.effects.printed import tail_notes
 from rhale_stats.effects.rhale import quiet_rhale
+from rhale_stats.effects.tables import tail_notes
 from rhale_stats.generics.hypotheses import compare, wald_test
 from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.h_statistics.statistic import h_statistic
