@@ -19,13 +19,12 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
 from rhale_stats.bins.rule import BinRule, Partition, check_rule
-from rhale_stats.effects.ale import level_ale
+from rhale_stats.effects.ale import along_axes_and_levels
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.labelled import SPREAD, MemberGrid, common_grid, labelled, on_grid
 from rhale_stats.inference.draws import GRID
 from rhale_stats.local.ale import ale_local_effects
-from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.local.rows import ALE_BINS
 from rhale_stats.models.forms import collected, n_rows_of
@@ -35,7 +34,6 @@ from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.profiles.pdp import pdp
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.padding import concat_features
 from rhale_stats.schema.validation import Options, validated
 
@@ -580,17 +578,11 @@ class _DrawRequest(NamedTuple):
         """The effect of one member with standard errors, in the bins that are held."""
         if self.method == "pdp":
             return local
-        levels = categorical_features(local)
-        numbers = [name for name in feature_names(local) if name not in levels]
-        parts = []
-        if numbers:
-            numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, cache=partitions)
-            parts.append(numeric)
-        if levels:
-            parts.append(level_ale(local.sel(feature=levels), centering=self.centering))
-        effect = concat_features(parts, feature_names(local)).assign_attrs(method=self.method)
-        return with_std_error(effect)
+        along_axis = partial(
+            quiet_rhale, bins=self.rule, centering=self.centering, cache=partitions
+        )
+        effect = along_axes_and_levels(local, along_axis, self.centering)
+        return with_std_error(effect.assign_attrs(method=self.method))
 
 
 def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, Any]) -> xr.Dataset:
