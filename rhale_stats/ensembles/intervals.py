@@ -25,7 +25,6 @@ from rhale_stats.ensembles.labelled import (
     Row,
     centre_of,
     check_ensemble,
-    covariance_of,
     degrees_of,
     deviations,
     error_of,
@@ -42,7 +41,7 @@ from rhale_stats.ensembles.labelled import (
     own_errors,
     scaled,
 )
-from rhale_stats.inference.combinations import Estimates, refuse_beside
+from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
 from rhale_stats.inference.estimate import (
     BOUNDS,
     BY_ERRORS,
@@ -127,7 +126,7 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
         raise ValueError(f"of must be 'curve' for profiles of several models; got {what!r}.")
     row, facts = one_row(ensemble, feature), facts_of(ensemble, what)
     se = own_errors(row.dataset, what)[0]
-    covariance = covariance_of(deviations(row.dataset, what)[:, 0], se)
+    covariance = correlated(deviations(row.dataset, what)[:, 0], np.nan_to_num(se))
     unknown = np.isnan(se)
     covariance[unknown], covariance[:, unknown] = np.nan, np.nan
     out = covariance_array(covariance, {"grid": np.arange(len(row.z))}, facts, row.name)
@@ -546,7 +545,7 @@ def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
 
 def _of_members(curves: xr.Dataset, se: FloatArray, degrees: FloatArray) -> _Values:
     """Estimate, covariance and degrees of one curve of several models."""
-    covariance = covariance_of(deviations(curves, "curve")[:, 0], se)
+    covariance = correlated(deviations(curves, "curve")[:, 0], np.nan_to_num(se))
     return _Values(centre_of(curves, "curve")[0], covariance, np.broadcast_to(degrees, se.shape))
 
 
