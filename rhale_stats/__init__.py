@@ -41,13 +41,13 @@ del _accessor
 
 def load_ipython_extension(ipython: object) -> None:
     """Let IPython show results of this package by `show`: ``%load_ext rhale_stats``."""
-    from rhale_stats.generics.show import load_ipython_extension as load
+    from rhale_stats.generics.tables import load_ipython_extension as load
 
     load(ipython)
 
 
 def unload_ipython_extension(ipython: object) -> None:
     """Show all Datasets as xarray does: ``%unload_ext rhale_stats``."""
-    from rhale_stats.generics.show import unload_ipython_extension as unload
+    from rhale_stats.generics.tables import unload_ipython_extension as unload
 
     unload(ipython)

@@ -12,37 +12,31 @@ from .bins.rules import (
     QuantileBins,
 )
 from .diagnostics.chance import sizes_by_chance
+from .diagnostics.checks import check_unbiased, debias, jump_check
 from .diagnostics.folds import folds
-from .diagnostics.jumps import jump_check
-from .diagnostics.unbiased import check_unbiased, debias
 from .drawing.picture import plot
 from .effects.ale import ale, ale_from_local, dale
 from .effects.hypotheses import equivalence_test
 from .effects.merged import merge
 from .effects.rhale import rhale
 from .effects.tables import augment
-from .ensembles.cross import cross_effects
 from .ensembles.draws import DrawOptions, over_models
-from .ensembles.refits import RefitOptions, bootstrap_refit
+from .ensembles.refits import RefitOptions, bootstrap_refit, cross_effects
 from .explanation.explain import explain
 from .explanation.settings import ExplainOptions
 from .explanation.tree import Explanation
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
-from .generics.errors import std_error, vcov
 from .generics.hypotheses import compare, hypotheses, wald_test
-from .generics.intervals import confband, confint
 from .generics.pooling import pool
-from .generics.resampling import ResamplingOptions, bootstrap
-from .generics.show import show
-from .generics.sizes import effect_sizes
-from .generics.tables import glance, summary, tidy
-from .generics.values import predict
+from .generics.tables import glance, show, summary, tidy
+from .generics.uncertainty import ResamplingOptions, bootstrap, confband, confint, std_error, vcov
+from .generics.values import effect_sizes, predict
 from .h_statistics.statistic import HEstimator, h_statistic
 from .local.ale import ale_local_effects
 from .local.local_effects import local_effects
 from .margins.averages import averages
-from .margins.datagrid import datagrid
+from .margins.contrasts import datagrid
 from .models.adapters.adapter import Adapter
 from .models.adapters.libraries import adapters
 from .models.jacobian import check_jacobian
@@ -52,12 +46,10 @@ from .models.parametric import Parametric
 from .models.probes import JumpWarning
 from .models.shapley import ShapleyOptions
 from .outcome.outcome_effects import outcome_effects
-from .profiles.m_plot import m_plot
+from .profiles.dependence import m_plot, shap_dependence
 from .profiles.pdp import ice, pdp
-from .profiles.shap import shap_dependence
 from .regional.comparisons import regional_ale, regional_pdp, regional_shap
-from .regional.interactions import interaction_matrix
-from .regional.regions import all_regions, regional_rhale, regions
+from .regional.regions import all_regions, interaction_matrix, regional_rhale, regions
 from .regional.search import SplitSearch
 from .regional.trees import assign
 from .reporting.report import report

@@ -66,12 +66,12 @@ class RhaleAccessor:
         self._dataset = dataset
 
     def __repr__(self) -> str:
-        from rhale_stats.generics.show import text_of
+        from rhale_stats.generics.tables import text_of
 
         return text_of(self._dataset)
 
     def _repr_html_(self) -> str:
-        from rhale_stats.generics.show import html_of
+        from rhale_stats.generics.tables import html_of
 
         return html_of(self._dataset)
 

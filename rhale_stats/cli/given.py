@@ -26,7 +26,7 @@ from rhale_stats.cli.formula import (
 from rhale_stats.cli.inputs import read_table, without_missing
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
-from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.forms import names_with_spaces

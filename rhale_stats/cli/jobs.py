@@ -36,8 +36,8 @@ from rhale_stats.effects.rhale import rhale
 from rhale_stats.ensembles.refits import bootstrap_refit
 from rhale_stats.explanation.explain import explain
 from rhale_stats.files import netcdf_of
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.tables import summary, tidy
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.reporting.report import report
 from rhale_stats.schema.layout import compact

@@ -17,7 +17,7 @@ from rhale_stats.answers.numbers import axis_texts
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTAINTY
-from rhale_stats.inference.parts import with_rows_alone
+from rhale_stats.inference.notes import with_rows_alone
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.levels import level_names
 

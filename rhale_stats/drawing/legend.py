@@ -13,7 +13,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from rhale_stats.arguments.words import warn
-from rhale_stats.inference.bias import BIASED, LARGE, TOO_FEW
+from rhale_stats.inference.meaning import BIASED, LARGE, TOO_FEW
 from rhale_stats.printing import text as meaning
 
 # Fonts with Chinese, Japanese and Korean letters by the beginnings of their names, and the letters.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -355,15 +356,23 @@ def ale_from_local(
         )
     centering = centering_text(centering, CENTERINGS)
     rule: BinRule = ALE_BINS if bins is None else bins
+    out = along_axes_and_levels(local, partial(rhale, bins=rule, centering=centering), centering)
+    return out.assign_attrs(method="ale")
+
+
+def along_axes_and_levels(
+    local: xr.Dataset, along_axis: Callable[[xr.Dataset], xr.Dataset], centering: str
+) -> xr.Dataset:
+    """Effects of features with an axis by a function, and of those with levels by their steps."""
     levels = categorical_features(local)
     numbers = [name for name in feature_names(local) if name not in levels]
     parts = []
     if numbers:
         numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-        parts.append(rhale(numeric, bins=rule, centering=centering))
+        parts.append(along_axis(numeric))
     if levels:
         parts.append(level_ale(local.sel(feature=levels), centering=centering))
-    return concat_features(parts, feature_names(local)).assign_attrs(method="ale")
+    return concat_features(parts, feature_names(local))
 
 
 @validated

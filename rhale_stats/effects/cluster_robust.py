@@ -32,8 +32,8 @@ from rhale_stats.effects.spread import SpreadSums
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, columns, estimation_rows, is_estimation_row, is_used_row
 from rhale_stats.schema.curves import CurveCells, CurveErrors
-from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.padding import Estimates
@@ -420,17 +420,81 @@ MIN_GROUPS = 15
 GROUPS_OF_BLOCK = 10
 
 
-class Clusters(NamedTuple):
-    """Rows that an effect was estimated on, with the group of each.
+class FeatureSums(Protocol):
+    """Sums of one feature by groups of rows, over its cells, bins and bins of the spread."""
+
+    @property
+    def cells(self) -> UnitSums:
+        """In the cells of the curve."""
+
+    @property
+    def bins(self) -> UnitSums:
+        """In the bins."""
+
+    @property
+    def levels(self) -> RowLevels:
+        """Rows about their cells; of very many rows in chunks some, evenly from all chunks."""
+
+    @property
+    def spread(self) -> SpreadSums | None:
+        """Squared residuals in the bins of the spread, where there are some."""
+
+
+class Groups:
+    """Groups of the rows of an effect: what their errors ask for, from sums of every feature.
 
     The groups of the ``design`` of a survey are its clusters.
     """
 
-    rows: Rows
-    local: xr.Dataset
-    group: IntArray
-    n_groups: int
-    design: SamplingDesign | None = None
+    def __init__(self, n_groups: int, design: SamplingDesign | None = None) -> None:
+        self.n_groups, self.design = n_groups, design
+
+    def sums(self, row: FeatureResult) -> FeatureSums:
+        """Sums over the rows of one feature."""
+        raise NotImplementedError
+
+    def check(self, row: FeatureResult) -> None:
+        """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
+
+    @property
+    def source(self) -> str:
+        """The source of a standard error, in words."""
+        if self.design is not None:
+            return design_text(self.design)
+        return f"rows in {self.n_groups} groups"
+
+    def influences(self, row: FeatureResult) -> Grouped:
+        """Influences of the groups on all cells of one feature, with residuals from blocks."""
+        cells, sums = row.curve_cells, self.sums(row).cells
+        pieces, block = cells.pieces, blocks(cells, sums.unit, sums.group)
+        centre = centres(pieces, block, sums.total(sums.weight))
+        sums = sums.about(pieces, centre)
+        return sampled(_corrected(row, pieces._replace(mean=centre), sums, block), self.design)
+
+    def bin_influences(self, row: FeatureResult) -> Grouped:
+        """Influences of the groups on means, slopes and variances of the bins by their rows."""
+        return sampled(bin_influences(row, self.sums(row).bins), self.design)
+
+    def spread_sums(self, row: FeatureResult) -> SpreadSums:
+        """Sums of squared residuals of one feature by group and bin of the spread."""
+        spread = self.sums(row).spread
+        assert spread is not None, "asked of features with a spread only"
+        return spread
+
+
+class Clusters(Groups):
+    """Groups of rows in memory: rows that an effect was estimated on, with the group of each."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        local: xr.Dataset,
+        group: IntArray,
+        n_groups: int,
+        design: SamplingDesign | None = None,
+    ) -> None:
+        super().__init__(n_groups, design)
+        self.rows, self.local, self.group = rows, local, group
 
     @classmethod
     def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: GroupsOrDesign) -> Clusters:
@@ -449,13 +513,6 @@ class Clusters(NamedTuple):
             )
         return cls(rows, local, group.cluster[group.rows], group.n_clusters, group)
 
-    @property
-    def source(self) -> str:
-        """The source of a standard error, in words."""
-        if self.design is not None:
-            return design_text(self.design)
-        return f"rows in {self.n_groups} groups"
-
     def position(self, row: FeatureResult) -> int:
         """Which column one feature is."""
         return feature_position(self.local, row.name)
@@ -465,33 +522,16 @@ class Clusters(NamedTuple):
         position = self.position(row)
         return self.rows.x[position], self.rows.local_effect[position]
 
-    def sums(self, row: FeatureResult, pieces: accumulate.Pieces) -> UnitSums:
-        """Sums over the rows of one feature by group, in cells or bins."""
-        return UnitSums.of_rows(pieces, self.rows, self.position(row), self.group, self.n_groups)
-
-    def bin_sums(self, row: FeatureResult) -> UnitSums:
-        """Sums over the rows of one feature by group and bin."""
-        return self.sums(row, row.pieces)
-
-    def influences(self, row: FeatureResult, cells: CurveCells) -> Grouped:
-        """Influences of the groups on all cells of one feature."""
-        return sampled(cell_influences(row, cells, self.sums(row, cells.pieces)), self.design)
+    def sums(self, row: FeatureResult) -> SumsOfRows:
+        """Sums over the rows of one feature."""
+        return SumsOfRows(row, self.rows, self.position(row), self.group, self.n_groups)
 
     def bin_influences(self, row: FeatureResult) -> Grouped:
-        """Influences of the groups on means, slopes and variances of the bins by their rows."""
-        if row.is_categorical:
-            place = self.rows, self.position(row), self.group, self.n_groups
-            return sampled(grouped_levels(row, *place), self.design)
-        return sampled(bin_influences(row, self.bin_sums(row)), self.design)
-
-    def sign(self, row: FeatureResult, fit: CurveErrors) -> float:
-        """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
-        position, pieces = self.position(row), fit.cells.pieces
-        return RowLevels.of_feature(pieces, self.rows, position, self.group).sign(row)
-
-    def spread_sums(self, row: FeatureResult) -> SpreadSums:
-        """Sums of squared residuals of one feature by group and bin of the spread."""
-        return SpreadSums.of_rows(row, self.rows, self.position(row), self.group, self.n_groups)
+        """As of all groups; levels have steps in place of bins."""
+        if not row.is_categorical:
+            return super().bin_influences(row)
+        place = self.rows, self.position(row), self.group, self.n_groups
+        return sampled(grouped_levels(row, *place), self.design)
 
     def check(self, row: FeatureResult) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
@@ -506,38 +546,40 @@ def check_n_groups(group: IntArray) -> int:
     return n_groups
 
 
-class Groups(Protocol):
-    """What errors by groups ask of the rows of an effect, in memory or in chunks."""
+class SumsOfRows(NamedTuple):
+    """`FeatureSums` of rows in memory, each computed where it is asked for."""
+
+    row: FeatureResult
+    rows: Rows
+    position: int
+    group: IntArray
+    n_groups: int
+
+    def _in(self, pieces: accumulate.Pieces) -> UnitSums:
+        return UnitSums.of_rows(pieces, self.rows, self.position, self.group, self.n_groups)
 
     @property
-    def n_groups(self) -> int:
-        """Number of groups."""
+    def cells(self) -> UnitSums:
+        """In the cells of the curve."""
+        return self._in(self.row.curve_cells.pieces)
 
     @property
-    def design(self) -> SamplingDesign | None:
-        """The design of a survey, whose clusters the groups are."""
+    def bins(self) -> UnitSums:
+        """In the bins."""
+        return self._in(self.row.pieces)
 
     @property
-    def source(self) -> str:
-        """The source of a standard error, in words."""
+    def levels(self) -> RowLevels:
+        """Rows about their cells."""
+        pieces = self.row.curve_cells.pieces
+        return RowLevels.of_feature(pieces, self.rows, self.position, self.group)
 
-    def bin_sums(self, row: FeatureResult, /) -> UnitSums:
-        """Sums over the rows of one feature by group and bin."""
-
-    def influences(self, row: FeatureResult, cells: CurveCells, /) -> Grouped:
-        """Influences of the groups on all cells of one feature."""
-
-    def bin_influences(self, row: FeatureResult, /) -> Grouped:
-        """Influences of the groups on means, slopes and variances of the bins by their rows."""
-
-    def sign(self, row: FeatureResult, fit: CurveErrors, /) -> float:
-        """Sign of the skewness of the rows of one feature about their cells, 0 if unclear."""
-
-    def spread_sums(self, row: FeatureResult, /) -> SpreadSums:
-        """Sums of squared residuals of one feature by group and bin of the spread."""
-
-    def check(self, row: FeatureResult, /) -> None:
-        """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
+    @property
+    def spread(self) -> SpreadSums | None:
+        """Squared residuals in the bins of the spread, where there are some."""
+        if not self.row.sizes.get("spread_bin"):
+            return None
+        return SpreadSums.of_rows(self.row, *self[1:])
 
 
 class RowLevels(NamedTuple):
@@ -561,19 +603,20 @@ class RowLevels(NamedTuple):
         """Sign of their skewness about the cells, 0 if it is not clear."""
         return clear_sign(self.level, self.cell, self.weight, self.group, fine=row.has_cells)
 
+    def some(self, max_rows: int) -> RowLevels:
+        """Levels of at most so many rows, evenly among them."""
+        n = len(self.level)
+        if n <= max_rows:
+            return self
+        rows = np.linspace(0, n - 1, max_rows).astype(np.int64)
+        weight = None if self.weight is None else self.weight[rows]
+        return RowLevels(self.level[rows], self.cell[rows], weight, self.group[rows])
+
 
 def bin_influences(row: FeatureResult, sums: UnitSums) -> Grouped:
     """Influences of the groups on the bins of one feature, by their rows."""
     pieces = row.pieces
     return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
-
-
-def cell_influences(row: FeatureResult, cells: CurveCells, sums: UnitSums) -> Grouped:
-    """Influences of the groups on the cells of one feature, with residuals from their blocks."""
-    pieces = cells.pieces
-    block = blocks(cells, sums.unit, sums.group)
-    centre = centres(pieces, block, sums.total(sums.weight))
-    return _corrected(row, pieces._replace(mean=centre), sums.about(pieces, centre), block)
 
 
 def _corrected(
@@ -681,14 +724,14 @@ def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) 
         )
     clusters.check(row)
     # RowLevels have no cells but their steps.
-    sums = None if row.is_categorical else clusters.bin_sums(row)
+    sums = None if row.is_categorical else clusters.sums(row).bins
     of_bins = clusters.bin_influences(row) if sums is None else bin_influences(row, sums)
     linear = row.slopes != 0
     _check_enough_groups(of_bins.sums, linear, name)
     of_bins = of_bins if sums is None else sampled(of_bins, clusters.design)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
-    of_cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
+    of_cells = of_bins if row.is_categorical else clusters.influences(row)
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
     # At all edges of cells, because the curve is not straight within a bin.
@@ -740,7 +783,7 @@ def _skewness(
 ) -> Estimates:
     """Skewness of the errors of effects, curve and average of one feature by groups."""
     sums = of_cells.sums
-    of_effect, sign = effect_influences(sums, fit.cells), clusters.sign(row, fit)
+    of_effect, sign = effect_influences(sums, fit.cells), clusters.sums(row).levels.sign(row)
     of_effects = Skewness.of_groups(of_effect.toarray(), of_bins.degrees(), sign)
     loadings, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
     of_curve = tuple(
@@ -757,7 +800,7 @@ def degrees_of_groups(row: FeatureResult, fit: CurveErrors | None, clusters: Gro
     if fit is None:
         return {}
     of_bins = clusters.bin_influences(row)
-    of_cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
+    of_cells = of_bins if row.is_categorical else clusters.influences(row)
     return _degrees(row, fit, of_bins, of_cells)
 
 
@@ -836,8 +879,8 @@ def effect_influences(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_
     return sparse.csr_array(sums.mean @ of_mean + sums.slope @ of_slope)
 
 
-class FeatureSums(NamedTuple):
-    """Sums of one feature by groups of rows; ``spread`` is None without bins of the spread."""
+class MergedSums(NamedTuple):
+    """`FeatureSums` of the rows of a chunk, or of several chunks together."""
 
     cells: UnitSums
     bins: UnitSums
@@ -845,12 +888,15 @@ class FeatureSums(NamedTuple):
     spread: SpreadSums | None
 
 
-class GroupsInChunks:
-    """Groups of the rows of an effect that are in chunks: `Groups` by merged sums."""
+class GroupsInChunks(Groups):
+    """Groups of the rows of an effect that are in chunks, by merged sums.
 
-    def __init__(self, sums: dict[str, FeatureSums], n_groups: int) -> None:
+    All features are compared with their rows when the sums are made.
+    """
+
+    def __init__(self, sums: dict[str, MergedSums], n_groups: int) -> None:
+        super().__init__(n_groups)
         self._sums = sums
-        self._n_groups = n_groups
 
     @classmethod
     def of_effect(cls, local: xr.Dataset, effect: xr.Dataset, groups: Any) -> GroupsInChunks:
@@ -866,118 +912,51 @@ class GroupsInChunks:
         group = group[is_estimation_row(local, effect)]
         local = estimation_rows(local, effect)
         rows = ChunkedRows(local, precise=True)
-        rows_of_features = (one_feature(effect, name) for name in feature_names(effect))
-        features = [_Feature.from_row(row, local) for row in rows_of_features if row.sizes["bin"]]
+        features = [row for row in each_feature(effect) if row.sizes["bin"]]
+        positions = [feature_position(local, row.name) for row in features]
         max_rows = most_of_chunk(len(rows.lengths))
         codes = np.split(group, np.cumsum(rows.lengths)[:-1])
-        chunk_sums = _ChunkSums(features, n_groups, max_rows)
+        chunk_sums = _ChunkSums(features, positions, n_groups, max_rows)
         sums = rows.merged(chunk_sums, _merged, "groups", beside=codes, of_rows=True)
         check_same_chunks(rows, local, effect)
-        return cls(dict(zip([feature.name for feature in features], sums, strict=True)), n_groups)
+        return cls(dict(zip([row.name for row in features], sums, strict=True)), n_groups)
 
-    @property
-    def n_groups(self) -> int:
-        """Number of groups."""
-        return self._n_groups
-
-    @property
-    def design(self) -> None:
-        """No design of a survey."""
-
-    @property
-    def source(self) -> str:
-        """The source of a standard error, in words."""
-        return f"rows in {self._n_groups} groups"
-
-    def bin_sums(self, row: FeatureResult) -> UnitSums:
-        """Sums over the rows of one feature by group and bin."""
-        return self._of_feature(row).bins
-
-    def influences(self, row: FeatureResult, cells: CurveCells) -> Grouped:
-        """Influences of the groups on all cells of one feature."""
-        return cell_influences(row, cells, self._of_feature(row).cells)
-
-    def bin_influences(self, row: FeatureResult) -> Grouped:
-        """Influences of the groups on means, slopes and variances of the bins by their rows."""
-        return bin_influences(row, self._of_feature(row).bins)
-
-    def sign(self, row: FeatureResult, _fit: CurveErrors) -> float:
-        """Sign of the skewness of the rows of one feature about their cells, 0 if unclear.
-
-        Of very many rows it is that of some, evenly from all chunks.
-        """
-        return self._of_feature(row).levels.sign(row)
-
-    def spread_sums(self, row: FeatureResult) -> SpreadSums:
-        """Sums of squared residuals of one feature by group and bin of the spread."""
-        spread = self._of_feature(row).spread
-        assert spread is not None, "asked of features with a spread only"
-        return spread
-
-    def check(self, row: FeatureResult) -> None:
-        """All features were compared with their rows when the sums were made."""
-
-    def _of_feature(self, row: FeatureResult) -> FeatureSums:
+    def sums(self, row: FeatureResult) -> MergedSums:
+        """Sums over the rows of one feature."""
         return self._sums[row.name]
-
-
-class _Feature(NamedTuple):
-    name: str
-    position: int
-    row: FeatureResult
-    cells: accumulate.Pieces
-    bins: accumulate.Pieces
-
-    @classmethod
-    def from_row(cls, row: FeatureResult, local: xr.Dataset) -> _Feature:
-        name = row.name
-        position = feature_position(local, name)
-        return cls(name, position, row, row.curve_cells.pieces, row.pieces)
 
 
 @dataclass(frozen=True)
 class _ChunkSums:
     """Sums of one chunk by group, of every feature; ``max_rows`` decide on a skewness."""
 
-    features: Sequence[_Feature]
+    features: Sequence[FeatureResult]
+    positions: Sequence[int]
     n_groups: int
     max_rows: int
 
-    def __call__(self, rows: Rows, group: IntArray) -> list[FeatureSums]:
-        return [self._of_feature(feature, rows, group) for feature in self.features]
-
-    def _of_feature(self, feature: _Feature, rows: Rows, group: IntArray) -> FeatureSums:
-        _, position, row, cells, bins = feature
-        arguments = rows, position, group, self.n_groups
-        of_cells = UnitSums.of_rows(cells, *arguments)
-        of_bins = of_cells if cells is bins else UnitSums.of_rows(bins, *arguments)
-        levels = _some(RowLevels.of_feature(cells, rows, position, group), self.max_rows)
-        spread = SpreadSums.of_rows(row, *arguments) if row.sizes.get("spread_bin") else None
-        return FeatureSums(of_cells, of_bins, levels, spread)
+    def __call__(self, rows: Rows, group: IntArray) -> list[MergedSums]:
+        out = []
+        for row, position in zip(self.features, self.positions, strict=True):
+            sums = SumsOfRows(row, rows, position, group, self.n_groups)
+            bins = sums.bins
+            cells = sums.cells if row.has_cells else bins
+            out.append(MergedSums(cells, bins, sums.levels.some(self.max_rows), sums.spread))
+        return out
 
 
-def _some(levels: RowLevels, max_rows: int) -> RowLevels:
-    """Levels of at most so many rows, evenly among them."""
-    n = len(levels.level)
-    if n <= max_rows:
-        return levels
-    rows = np.linspace(0, n - 1, max_rows).astype(np.int64)
-    weight = None if levels.weight is None else levels.weight[rows]
-    return RowLevels(levels.level[rows], levels.cell[rows], weight, levels.group[rows])
-
-
-def _merged(chunks: Sequence[list[FeatureSums]]) -> list[FeatureSums]:
+def _merged(chunks: Sequence[list[MergedSums]]) -> list[MergedSums]:
     return [_together(each) for each in zip(*chunks, strict=True)]
 
 
-def _together(parts: Sequence[FeatureSums]) -> FeatureSums:
+def _together(parts: Sequence[MergedSums]) -> MergedSums:
     if len(parts) == 1:
         return parts[0]
     cells, bins, levels, spread = zip(*parts, strict=True)
     level, cell, weight, group = zip(*levels, strict=True)
     weights: FloatArray | None = None if weight[0] is None else np.concatenate(weight)
     spreads = [sums for sums in spread if sums is not None]
-    return FeatureSums(
+    return MergedSums(
         UnitSums.merged(cells),
         UnitSums.merged(bins),
         RowLevels(np.concatenate(level), np.concatenate(cell), weights, np.concatenate(group)),

@@ -394,7 +394,9 @@ def _influences(
             row, side.rows, side.position(row), side.group, side.n_groups, repeats
         )
     x, g = side.columns(row)
-    on_curve, every = _on_curve(x, fit), bin_index(fit.cells.pieces.edges, x)
+    every, stretch = bin_index(fit.cells.pieces.edges, x), fit.cells.stretch
+    # Rows beyond a gap do not contribute to the curve.
+    on_curve = (every >= stretch.start) & (every < stretch.stop)
     pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
     if repeats is None:
         block = blocks(fit.cells, every, side.group)
@@ -409,12 +411,6 @@ def _influences(
     )
     sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, weights.group, side.n_groups)
     return weights.corrected(sums, block, lines_of(pieces, weights, x))
-
-
-def _on_curve(x: FloatArray, fit: CurveErrors) -> NDArray[np.bool_]:
-    """Rows that contribute to the curve; rows beyond a gap do not."""
-    k = bin_index(fit.cells.pieces.edges, x)
-    return np.asarray((k >= fit.cells.stretch.start) & (k < fit.cells.stretch.stop))
 
 
 # --- tests of no difference between two curves ----------------------------------------------------

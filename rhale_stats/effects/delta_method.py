@@ -169,7 +169,7 @@ def group_influences(row: FeatureResult, fit: CurveErrors, clusters: Clusters) -
     if clusters.design is None and clusters.n_groups == len(np.unique(numbers)):
         return Influences(*row_influences(row, fit, clusters), spread)
     of_bins = clusters.bin_influences(row)
-    cells = of_bins if row.is_categorical else clusters.influences(row, fit.cells)
+    cells = of_bins if row.is_categorical else clusters.influences(row)
     return Influences(cells.sums, of_bins.sums, spread)
 
 
@@ -187,7 +187,8 @@ def row_influences(
         k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
         return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
 
-    return sums(fit.cells.pieces), sums(row.pieces)
+    cells = sums(fit.cells.pieces)
+    return cells, sums(row.pieces) if row.has_cells else cells
 
 
 def _spread_weights(row: FeatureResult, clusters: Clusters) -> sparse.csr_array:

@@ -21,8 +21,8 @@ from rhale_stats.effects.cluster_robust import (
     Clusters,
     degrees_of_groups,
     effect_influences,
-    level_sums,
 )
+from rhale_stats.effects.delta_method import row_influences
 from rhale_stats.effects.errors import values_at
 from rhale_stats.effects.fit import at_edges
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
@@ -223,10 +223,7 @@ def in_fixed_bins(
         for position, feature in enumerate(features):
             if feature is None:
                 continue
-            for name, values in _replicates(feature, weight, centering, request.studentize).items():
-                if name in out:
-                    place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
-                    out[name][(draws, *place)] = values
+            _fill(out, draws, position, _replicates(feature, weight, centering, request.studentize))
         return len(streams)
 
     # Small products on threads of ours: more threads in each of them would stand in their way.
@@ -258,6 +255,16 @@ def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, 
         name: np.full((n_draws, *[effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0]]), np.nan)
         for name in names
     }
+
+
+def _fill(
+    out: dict[str, FloatArray], draws: slice, position: int, estimates: dict[str, FloatArray]
+) -> None:
+    """Put some draws of one feature, (draw, ...), in their place."""
+    for name, values in estimates.items():
+        if name in out:
+            place: tuple[int | slice, ...] = (draws, position, *map(slice, values.shape[1:]))
+            out[name][place] = values
 
 
 def labelled_replicates(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Dataset:
@@ -468,64 +475,39 @@ def accelerations(
     # A unit with frequency k represents k rows, each with 1/k of its influence.
     size = np.ones(int(unit.max()) + 1) if units.size is None else units.size
     estimates: list[dict[str, Any]] = []
-    for number, name in enumerate(feature_names(effect)):
-        row, position = one_feature(effect, number), feature_position(local, name)
+    for name in feature_names(effect):
+        row = one_feature(effect, name)
         if not row.sizes["bin"]:
             estimates.append(dict.fromkeys(ACCELERATIONS, np.nan))
             continue
-        of_feature = _level_accelerations if row.is_categorical else _axis_accelerations
-        values = of_feature(row, rows, position, unit, size)
+        clusters = Clusters(rows, local, unit, len(size))
+        values = _accelerations(row, clusters, size)
         estimates.append(dict(zip(ACCELERATIONS, values, strict=True)))
         if units.unit is not None:
-            clusters = Clusters(rows, local, unit, len(size))
             estimates[-1] |= degrees_of_groups(row, row.fit, clusters)
     arrays = pad_features(estimates, effect.sizes["bin"])
     return {name: variable(name, values) for name, values in arrays.items()}
 
 
-def _level_accelerations(
-    row: FeatureResult, rows: Rows, position: int, unit: IntArray, size: FloatArray
+def _accelerations(
+    row: FeatureResult, clusters: Clusters, size: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Accelerations of the effect, the heterogeneity and the curve of a feature with levels."""
-    n_units = int(unit.max()) + 1
-    sums = level_sums(row, rows, position, unit, n_units)
-    loadings = row.fit.loadings(row["edge_value"].values)
-    influences = sums.of_curve(loadings, population=str(row.attrs["centering"]) == "mean")
-    powers = [np.sum(influences**power / size[:, None] ** (power - 1), axis=0) for power in (2, 3)]
-    return (
-        _acceleration(*_powers(sums.mean, size)),
-        _acceleration(*_powers(sums.variance, size)),
-        _acceleration(*powers),
-    )
-
-
-def _axis_accelerations(
-    row: FeatureResult, rows: Rows, position: int, unit: IntArray, size: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Accelerations of the effect, the heterogeneity and the curve of a feature with an axis."""
-    x, g, n_units = rows.x[position], rows.local_effect[position], int(unit.max()) + 1
-    fit, weight = row.fit, rows.weight
-    every, curve = fit.cells.pieces, row.curve.evaluate(fit.cells.pieces.edges)
-    k = bin_index(every.edges, x)
-    sums = influence.row_sums(every, curve, k, x, g, weight, unit, n_units)
-    of_effect, of_variance = effect_influences(sums, fit.cells), sums.variance
-    if row.has_cells:
-        bins = row.pieces
-        at_bins = bin_index(bins.edges, x)
-        of_variance = influence.row_sums(
-            bins, np.zeros(len(bins.edges)), at_bins, x, g, weight, unit, n_units
-        ).variance
-    stretch = fit.cells.stretch
-    if len(every.share) != stretch.stop - stretch.start:
+    """Accelerations of the effect, the heterogeneity and the curve of one feature."""
+    fit, every = row.fit, row.curve_cells.pieces
+    cells, bins = row_influences(row, fit, clusters)
+    on_curve, stretch = cells, fit.cells.stretch
+    if not row.is_categorical and len(every.share) != stretch.stop - stretch.start:
         # The curve is known only on a stretch of the axis: use the rows there.
+        (x, g), weight = clusters.columns(row), clusters.rows.weight
+        k = bin_index(every.edges, x)
         inside = (k >= stretch.start) & (k < stretch.stop)
-        k, x, g = k[inside] - stretch.start, x[inside], g[inside]
+        k, x, g, unit = k[inside] - stretch.start, x[inside], g[inside], clusters.group[inside]
         weight = None if weight is None else weight[inside]
-        sums = influence.row_sums(fit.pieces, fit.curve, k, x, g, weight, unit[inside], n_units)
+        on_curve = influence.row_sums(fit.pieces, fit.curve, k, x, g, weight, unit, len(size))
     return (
-        _acceleration(*_powers(of_effect, size)),
-        _acceleration(*_powers(of_variance, size)),
-        _curve_accelerations(fit, sums, size),
+        _acceleration(*_powers(effect_influences(cells, fit.cells), size)),
+        _acceleration(*_powers(bins.variance, size)),
+        _curve_accelerations(fit, on_curve, size),
     )
 
 
@@ -598,10 +580,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
         if feature.row.has_cells:
             of_cells, of_bins = from_cells(feature, of_cells)
         estimates = estimates_from_sums(feature, of_cells, of_bins, centering)
-        for name, values in estimates.items():
-            if name in out:
-                place: tuple[int | slice, ...] = (position, *map(slice, values.shape[1:]))
-                out[name][(slice(None), *place)] = values
+        _fill(out, slice(None), position, estimates)
     counted = float(np.nansum(used[0].row["n_effective"].values)) if used else rows.n_rows
     units = resample.ResampledUnits(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
     return Replication(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})

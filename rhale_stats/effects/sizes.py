@@ -28,8 +28,9 @@ from rhale_stats.inference.estimate import (
     Replicates,
     by_replicates,
     interval,
+    kept_interval,
 )
-from rhale_stats.inference.parts import ROWS, with_rows_alone
+from rhale_stats.inference.notes import ROWS, with_rows_alone
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import CurveErrors
@@ -402,7 +403,7 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
             f"{type(result).__name__}."
         )
     effect = in_order(result)
-    if f"{what}_ci" not in effect and has_moments(effect):
+    if has_moments(effect) and kept_interval(effect, what, level) is None:
         effect = confint(effect, level=level)
     values, chains, rows = _per_feature(effect, what), None, None
     if "draw" in values.dims:
@@ -410,8 +411,8 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
         point, interval, chains = _replicate_quantiles(effect, what, level)
     else:
         point = np.asarray(values.values, dtype=np.float64)
-        stored, of_rows = _interval_of(effect, what, level)
-        if of_rows is not None:
+        stored = _interval_of(effect, what, level)
+        if (of_rows := with_rows_alone(effect).get(f"{what}{ROWS}")) is not None:
             rows = np.asarray(of_rows.transpose("ci_bound", ...).values, dtype=np.float64)
         interval = np.asarray(stored.transpose("ci_bound", ...).values, dtype=np.float64)
         method = str(stored.attrs.get("method", "confidence interval"))
@@ -473,14 +474,8 @@ def _replicate_quantiles(
     return middle, np.stack([low, high]), chains
 
 
-def _interval_of(
-    effect: xr.Dataset, what: str, level: float
-) -> tuple[xr.DataArray, xr.DataArray | None]:
-    """Interval that a Dataset has, or that `confint` makes at this level; and of the rows alone."""
-
-    def both(dataset: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray | None]:
-        return dataset[f"{what}_ci"], with_rows_alone(dataset).get(f"{what}{ROWS}")
-
+def _interval_of(effect: xr.Dataset, what: str, level: float) -> xr.DataArray:
+    """Interval that a Dataset has; else ``ValueError``, also where it is of another level."""
     if f"{what}_ci" not in effect:
         raise ValueError(
             f"what must have an interval; effect holds {what!r} without one. Call confint(effect), "
@@ -488,13 +483,9 @@ def _interval_of(
         )
     stored = effect[f"{what}_ci"]
     other = float(stored.attrs.get("ci_prob", np.nan))
-    if not np.isclose(other, level) and has_moments(effect):
-        remade = confint(effect, level=level)
-        if np.isclose(remade[f"{what}_ci"].attrs["ci_prob"], level):
-            return both(remade)
     if not np.isclose(other, level):
         raise ValueError(
             f"level must be {other:g}, that of the intervals of {what!r} in effect; got {level:g}. "
             f"Make them again with that level, or draw the bootstrap itself."
         )
-    return both(effect)
+    return stored

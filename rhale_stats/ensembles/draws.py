@@ -19,13 +19,12 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
 from rhale_stats.bins.rule import BinRule, Partition, check_rule
-from rhale_stats.effects.ale import level_ale
+from rhale_stats.effects.ale import along_axes_and_levels
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.rhale import CENTERINGS, quiet_rhale, warn_of_gaps
 from rhale_stats.ensembles.labelled import SPREAD, MemberGrid, common_grid, labelled, on_grid
 from rhale_stats.inference.draws import GRID
 from rhale_stats.local.ale import ale_local_effects
-from rhale_stats.local.levels import DIFFERENCES, LABELS
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.local.rows import ALE_BINS
 from rhale_stats.models.forms import collected, n_rows_of
@@ -35,7 +34,6 @@ from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.profiles.pdp import pdp
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.padding import concat_features
 from rhale_stats.schema.validation import Options, validated
 
@@ -118,7 +116,8 @@ def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Me
     fitted = _fitted(models)
     names = [str(name) for name in fitted]
     text = ", ".join(f"{name} {_named(model)}" for name, model in fitted.items())
-    return Members(list(fitted.values()), [1] * len(fitted), 1, MODELS, names, _checksum(text))
+    checksum = f"{zlib.crc32(text.encode()):08x}"
+    return Members(list(fitted.values()), [1] * len(fitted), 1, MODELS, names, checksum)
 
 
 # --- fitted models --------------------------------------------------------------------------------
@@ -333,10 +332,6 @@ def _answers_of_all(predict: Callable[..., Any], draws: Any, n: int, X: Any) -> 
     return values.T
 
 
-def _checksum(text: str) -> str:
-    return f"{zlib.crc32(text.encode()):08x}"
-
-
 def _named(model: object) -> str:
     """What tells a fitted model from others in this process, and is the same in every call."""
     return f"{type(model).__name__} {id(model)}"
@@ -510,7 +505,11 @@ class _DrawRequest(NamedTuple):
         """The effects of all members, on one grid."""
         first, *others = members.portions
         begun = self._parts(first)
-        how = _same_method(begun[0]) if self.method == "rhale" else None
+        # Local effects of every feature are taken as those of the first model were.
+        how = None
+        if self.method == "rhale":
+            kinds = map(str, begun[0]["local_effect_method"].values)
+            how = dict(zip(feature_names(begun[0]), kinds, strict=True))
         done(members.sizes[0])
         processes = n_processes(n_jobs, most=max(len(others), 1))
 
@@ -578,23 +577,11 @@ class _DrawRequest(NamedTuple):
         """The effect of one member with standard errors, in the bins that are held."""
         if self.method == "pdp":
             return local
-        levels = categorical_features(local)
-        numbers = [name for name in feature_names(local) if name not in levels]
-        parts = []
-        if numbers:
-            numeric = local.sel(feature=numbers).drop_vars([*DIFFERENCES, *LABELS], errors="ignore")
-            numeric = quiet_rhale(numeric, self.rule, centering=self.centering, cache=partitions)
-            parts.append(numeric)
-        if levels:
-            parts.append(level_ale(local.sel(feature=levels), centering=self.centering))
-        effect = concat_features(parts, feature_names(local)).assign_attrs(method=self.method)
-        return with_std_error(effect)
-
-
-def _same_method(local: xr.Dataset) -> dict[str, str]:
-    """How local effects of every feature were taken."""
-    kinds = local["local_effect_method"].values
-    return dict(zip(feature_names(local), map(str, kinds), strict=True))
+        along_axis = partial(
+            quiet_rhale, bins=self.rule, centering=self.centering, cache=partitions
+        )
+        effect = along_axes_and_levels(local, along_axis, self.centering)
+        return with_std_error(effect.assign_attrs(method=self.method))
 
 
 def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, Any]) -> xr.Dataset:

@@ -5,6 +5,8 @@ Also tests of their effects (math [87]), and differences of their curves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,6 @@ from rhale_stats.ensembles.labelled import (
     Row,
     centre_of,
     check_ensemble,
-    covariance_of,
     degrees_of,
     deviations,
     error_of,
@@ -40,12 +41,13 @@ from rhale_stats.ensembles.labelled import (
     own_errors,
     scaled,
 )
-from rhale_stats.inference.combinations import Estimates, refuse_beside
+from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
 from rhale_stats.inference.estimate import (
     BOUNDS,
     BY_ERRORS,
     Variable,
     band,
+    covariance_array,
     interval,
     joint_quantiles,
 )
@@ -62,7 +64,7 @@ from rhale_stats.inference.results import (
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
 from rhale_stats.profiles.inference import degrees_of as profile_degrees
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.curves import CurveErrors, interpolation
+from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names, given_feature
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
@@ -124,22 +126,11 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
         raise ValueError(f"of must be 'curve' for profiles of several models; got {what!r}.")
     row, facts = one_row(ensemble, feature), facts_of(ensemble, what)
     se = own_errors(row.dataset, what)[0]
-    covariance = covariance_of(deviations(row.dataset, what)[:, 0], se)
+    covariance = correlated(deviations(row.dataset, what)[:, 0], np.nan_to_num(se))
     unknown = np.isnan(se)
     covariance[unknown], covariance[:, unknown] = np.nan, np.nan
-    points = np.arange(len(row.z))
-    return xr.DataArray(
-        covariance,
-        {"grid": points, "grid_other": points, "grid_value": ("grid", row.z, GRID_VALUE)},
-        ("grid", "grid_other"),
-        "covariance",
-        {
-            "long_name": f"covariance of the {facts.long_name}",
-            "target": facts.target,
-            "source": facts.source,
-            "feature": row.name,
-        },
-    )
+    out = covariance_array(covariance, {"grid": np.arange(len(row.z))}, facts, row.name)
+    return out.assign_coords(grid_value=("grid", row.z, GRID_VALUE))
 
 
 def for_hypotheses(
@@ -485,41 +476,6 @@ def _identity(result: xr.Dataset) -> Any:
     return None if seed == -1 else (seed, *[attrs.get(fact) for fact in facts])
 
 
-class _ComparedCurve(NamedTuple):
-    """A curve of one feature: where it is known, its levels, and how to read it off.
-
-    ``source`` is a feature of several models, of an effect with its fit, or of a profile.
-    """
-
-    z: FloatArray
-    levels: list[str]
-    source: Row | tuple[FeatureResult, CurveErrors] | xr.Dataset | None
-
-    @property
-    def row(self) -> Row | None:
-        """The feature of several models, if it is one."""
-        return self.source if isinstance(self.source, Row) else None
-
-
-def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
-    """The curve of one feature."""
-    if ENSEMBLE.holds(result):
-        row = one_row(result, name)
-        finite = np.isfinite(centre_of(row.dataset, "curve")[0])
-        finite &= np.isfinite(errors(row.dataset, "curve")[0])
-        return _ComparedCurve(row.z[finite], row.levels, row)
-    if PROFILE.holds(result):
-        profile = one_profile(result, name)
-        levels = [str(level) for level in profile["level"].values] if is_nominal(profile) else []
-        return _ComparedCurve(profile["grid_value"].values, levels, profile)
-    feature_effect = one_feature(result, name)
-    if not feature_effect.sizes["bin"]:
-        return _ComparedCurve(np.zeros(0), [], None)
-    fit = feature_effect.fit
-    levels = level_names(feature_effect) if is_categorical(feature_effect) else []
-    return _ComparedCurve(fit.pieces.edges, levels, (feature_effect, fit))
-
-
 class _Values(NamedTuple):
     """Values of a curve at points, their covariance and degrees of freedom."""
 
@@ -528,23 +484,58 @@ class _Values(NamedTuple):
     degrees: FloatArray
 
 
-def _at(curve: _ComparedCurve, z: FloatArray) -> _Values:
-    """A curve at points within its range."""
-    if curve.row is not None:
-        row = curve.row
-        at_grid = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
-        se, degrees = [np.interp(z, row.z, values) for values in at_grid]
-        return _of_members(_on_points(row, z), se, degrees)
-    if isinstance(curve.source, xr.Dataset):
-        weight = interpolation(curve.z, z)
-        covariance = weight @ curve.source["curve_cov"].values @ weight.T
-        degrees = np.interp(z, curve.z, profile_degrees(curve.source))
-        return _Values(weight @ curve.source["curve"].values, covariance, degrees)
-    assert curve.source is not None, "a curve with points has a source"
-    assert not isinstance(curve.source, Row), "results of several models are above"
-    feature_effect, fit = curve.source
-    values = np.interp(z, curve.z, fit.curve) if curve.levels else feature_effect.curve.evaluate(z)
-    return _Values(values, fit.covariance(z), curve_degrees(feature_effect, fit, z))
+class _ComparedCurve(NamedTuple):
+    """A curve of one feature: where it is known, its levels, and how to read it off.
+
+    ``row`` is the feature of several models, if it is one.
+    """
+
+    z: FloatArray
+    levels: list[str]
+    at: Callable[[FloatArray], _Values] | None = None
+    row: Row | None = None
+
+
+def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
+    """The curve of one feature of several models, of a profile, or of an effect in bins."""
+    if ENSEMBLE.holds(result):
+        row = one_row(result, name)
+        finite = np.isfinite(centre_of(row.dataset, "curve")[0])
+        finite &= np.isfinite(errors(row.dataset, "curve")[0])
+        return _ComparedCurve(row.z[finite], row.levels, partial(_of_row, row), row)
+    if PROFILE.holds(result):
+        profile = one_profile(result, name)
+        levels = [str(level) for level in profile["level"].values] if is_nominal(profile) else []
+        return _ComparedCurve(profile["grid_value"].values, levels, partial(_of_profile, profile))
+    effect = one_feature(result, name)
+    if not effect.sizes["bin"]:
+        return _ComparedCurve(np.zeros(0), [])
+    levels = level_names(effect) if is_categorical(effect) else []
+    return _ComparedCurve(effect.fit.pieces.edges, levels, partial(_of_effect, effect))
+
+
+def _of_row(row: Row, z: FloatArray) -> _Values:
+    """The curve of several models at points within its range."""
+    at_grid = own_errors(row.dataset, "curve")[0], degrees_of(row.dataset, "curve")[0]
+    se, degrees = [np.interp(z, row.z, values) for values in at_grid]
+    return _of_members(_on_points(row, z), se, degrees)
+
+
+def _of_profile(profile: xr.Dataset, z: FloatArray) -> _Values:
+    """A profile at points within its range."""
+    grid = profile["grid_value"].values
+    weight = interpolation(grid, z)
+    covariance = weight @ profile["curve_cov"].values @ weight.T
+    degrees = np.interp(z, grid, profile_degrees(profile))
+    return _Values(weight @ profile["curve"].values, covariance, degrees)
+
+
+def _of_effect(effect: FeatureResult, z: FloatArray) -> _Values:
+    """The curve of an effect in bins at points within its range."""
+    fit, values = effect.fit, effect.curve.evaluate(z)
+    if effect.is_categorical:
+        values = np.interp(z, fit.pieces.edges, fit.curve)
+    return _Values(values, fit.covariance(z), curve_degrees(effect, fit, z))
 
 
 def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
@@ -554,7 +545,7 @@ def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
 
 def _of_members(curves: xr.Dataset, se: FloatArray, degrees: FloatArray) -> _Values:
     """Estimate, covariance and degrees of one curve of several models."""
-    covariance = covariance_of(deviations(curves, "curve")[:, 0], se)
+    covariance = correlated(deviations(curves, "curve")[:, 0], np.nan_to_num(se))
     return _Values(centre_of(curves, "curve")[0], covariance, np.broadcast_to(degrees, se.shape))
 
 
@@ -581,7 +572,8 @@ def _of_feature(
     paired: bool,
 ) -> Difference:
     """The difference of the curves of one feature, at points of the grid that both reach."""
-    if not all(len(side.z) for side in sides):
+    at = [side.at for side in sides if side.at is not None and len(side.z)]
+    if len(at) < len(sides):
         return no_difference(CONSTANT)
     levels = [side.levels for side in sides]
     if levels[0] != levels[1]:
@@ -592,7 +584,7 @@ def _of_feature(
     z = _points(sides)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = [_at(side, z) for side in sides]
+    first, second = (values_at(z) for values_at in at)
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:

@@ -14,6 +14,7 @@ from rhale_stats.arrays import members as pooling
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import errors_at, own_error, values_at
 from rhale_stats.effects.values import importances
+from rhale_stats.inference.combinations import correlated
 from rhale_stats.inference.draws import draws_of, in_chains
 from rhale_stats.inference.estimate import Facts, Joint
 from rhale_stats.profiles.data import check_profile, one_profile
@@ -91,7 +92,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
         return np.asarray(np.nan_to_num((values - members.mean(values)) * np.sqrt(factor / n)))
     by_repeat = _by_repeat(ensemble, name)
     with np.errstate(invalid="ignore"):
-        away = values - np.repeat(_mean_of_folds(by_repeat), by_repeat.shape[1], axis=0)
+        away = values - np.repeat(mean_of(by_repeat.swapaxes(0, 1)), by_repeat.shape[1], axis=0)
     n_repeats, n_folds = by_repeat.shape[:2]
     away = np.nan_to_num(away) / np.sqrt(n_folds * n_repeats * max(n_folds - 1, 1))
     other = f"{name}_other_model"
@@ -119,13 +120,6 @@ def _by_repeat(ensemble: xr.Dataset, name: str) -> FloatArray:
     """One variable over (repeat, fold, feature, ...)."""
     values = draws_of(ensemble, name)
     return values.reshape(ensemble.sizes["chain"], ensemble.sizes["draw"], *values.shape[1:])
-
-
-def _mean_of_folds(values: FloatArray) -> FloatArray:
-    """Mean of the known folds of every repeat, (repeat, ...)."""
-    finite = np.isfinite(values)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(finite, values, 0.0).sum(axis=1) / finite.sum(axis=1))
 
 
 def _jackknife(ensemble: xr.Dataset, name: str) -> Error:
@@ -293,21 +287,11 @@ def degrees_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     return np.asarray(ensemble[f"{name}_df"].transpose(*dims_of(name)).values)
 
 
-def covariance_of(deviations: FloatArray, se: FloatArray) -> FloatArray:
-    """Covariance between points, with these standard errors; 0 where there is none."""
-    products = deviations.T @ deviations
-    scale = np.sqrt(np.diagonal(products))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation = np.nan_to_num(products / np.outer(scale, scale))
-    se = np.nan_to_num(se)
-    return np.asarray(correlation * np.outer(se, se))
-
-
 def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:
     """Errors along a curve, with one estimate of scale."""
     finite = degrees[np.isfinite(degrees)]
     common = float(finite.min()) if len(finite) else np.inf
-    return Joint(covariance_of(deviations, se), common)
+    return Joint(correlated(deviations, np.nan_to_num(se)), common)
 
 
 def facts_of(ensemble: xr.Dataset, name: str, *, of_rows: bool = False) -> Facts:

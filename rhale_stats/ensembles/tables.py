@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles.intervals import confint, with_errors
 from rhale_stats.ensembles.labelled import (
@@ -32,24 +31,24 @@ from rhale_stats.ensembles.labelled import (
     origin_of,
     size_of,
 )
-from rhale_stats.inference.estimate import BOUNDS, kept_interval
+from rhale_stats.inference.estimate import BOUNDS, kept_interval, student
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.inference.notes import interval_notes
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
     IMPORTANCE,
     Page,
-    feature_lines,
-    output,
-    rows_text,
-    table_of,
-)
-from rhale_stats.printing.text import (
     bounds_text,
+    feature_lines,
+    number_cell,
     number_text,
+    output,
     output_text,
-    pvalue_text,
+    rows_text,
+    table_lines,
+    table_of,
     with_facts,
 )
+from rhale_stats.profiles.tables import values_on_grid
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -57,7 +56,6 @@ from rhale_stats.schema.features import (
     units_of,
     with_units,
 )
-from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.notes import with_notes
 
 if TYPE_CHECKING:
@@ -116,7 +114,9 @@ def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Su
         _of_features(ensemble, level) if feature is None else _of_points(ensemble, feature, level)
     )
     cells = _facts(ensemble, origin)
-    notes = [NOTES[origin.kind], *_failures(ensemble), *meanings, *interval_notes(ensemble)]
+    failed, n, reason = int(ensemble["failed"].sum()), ensemble["failed"].size, "first_failure"
+    failures = [f"{failed} of {n} failed: {ensemble.attrs[reason]}"] if failed else []
+    notes = [NOTES[origin.kind], *failures, *meanings, *interval_notes(ensemble)]
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
 
 
@@ -156,13 +156,6 @@ def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
     ]
 
 
-def _failures(ensemble: xr.Dataset) -> list[str]:
-    failed = int(ensemble["failed"].sum())
-    if not failed:
-        return []
-    return [f"{failed} of {ensemble['failed'].size} failed: {ensemble.attrs['first_failure']}"]
-
-
 def _of_features(
     ensemble: xr.Dataset, level: float
 ) -> tuple[list[str], list[str], list[list[str]], str, list[str]]:
@@ -183,12 +176,9 @@ def _of_features(
     if "estimate" not in table:
         columns |= {"curve_min": "lowest", "curve_max": "highest"}
     columns = {name: head for name, head in columns.items() if name in table}
-    lines = [
-        [(pvalue_text if name == "p_value" else number_text)(float(line[name])) for name in columns]
-        if line["kind"] != "constant"
-        else ["constant", *[""] * (len(columns) - 1)]
-        for _, line in table.iterrows()
-    ]
+    lines = table_lines(table, columns, number_cell)
+    for number in np.flatnonzero(table["kind"] == "constant"):
+        lines[number] = ["constant", *[""] * (len(columns) - 1)]
     title = f"{title_of(ensemble)}: effects on {output_text(ensemble)}"
     meanings = (
         [
@@ -223,22 +213,15 @@ def _of_points(
         "heterogeneity": "heterog.",
     }
     columns = {column: head for column, head in columns.items() if column in table}
-    lines = [
-        [number_text(float(line[column])) for column in columns] for _, line in shown.iterrows()
-    ] or [["constant"] + [""] * (len(columns) - 1)]
-    stubs = _points_text(shown) or [name]
+    lines = table_lines(shown, columns, number_cell)
+    lines = lines or [["constant"] + [""] * (len(columns) - 1)]
+    places = shown["level"].astype(str) if "level" in shown else shown["x"].map(number_text)
+    stubs = places.tolist() or [name]
     title = f"{title_of(ensemble)}: effect of {with_units(name, units_of(ensemble, name))} on"
     meanings = []
     if len(shown) < len(table):
         meanings = [f"{len(shown)} of {len(table)} points of the grid; tidy(effect) gives all."]
     return stubs, list(columns.values()), lines, f"{title} {output_text(ensemble)}", meanings
-
-
-def _points_text(shown: pd.DataFrame) -> list[str]:
-    """Names of the lines: levels, or values of the feature."""
-    if "level" in shown:
-        return [str(level) for level in shown["level"]]
-    return [number_text(float(x)) for x in shown["x"]]
 
 
 LEVEL = 0.95
@@ -375,14 +358,8 @@ def _tested(row: xr.Dataset) -> dict[str, float]:
     """Statistic and p-value of the average effect, where the members are refits."""
     if not origin_of(row).is_tested:
         return {}
-    from scipy import stats
-
-    name = "average_effect"
-    estimate, se, degrees = [
-        float(statistic_of(row, name)[0]) for statistic_of in (centre_of, errors, degrees_of)
-    ]
-    statistic = estimate / se if se > 0 else np.nan
-    return {"statistic": statistic, "p_value": float(2 * stats.t.sf(abs(statistic), degrees))}
+    tested = student(*(of(row, "average_effect") for of in (centre_of, errors, degrees_of)))
+    return {column: float(values[0]) for column, values in tested.items()}
 
 
 def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) -> xr.Dataset:
@@ -425,27 +402,6 @@ def predict(
     if what not in estimated(ensemble):
         raise ValueError(f"what must be 'curve' for profiles of several models; got {what!r}.")
     row = one_row(ensemble, feature)
-    points = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
-    if not isinstance(x, xr.DataArray) and points.ndim == 1:
-        points = xr.DataArray(points.values, dims="grid")
-    centre = centre_of(row.dataset, what)[0]
-    if row.levels:
-        values, points = _at_levels(centre, points, row.levels, row.name), points.astype(str)
-    elif len(row.z):
-        values = np.interp(as_numbers(points.values, "x"), row.z, centre, np.nan, np.nan)
-    else:
-        values = np.full(points.shape, np.nan)
-    facts = facts_of(ensemble, what)
-    about = {"long_name": facts.long_name, "units": facts.units, "feature": row.name}
-    out = xr.DataArray(values, dims=points.dims, coords=points.coords, name=what, attrs=about)
-    return out if "x" in out.coords else out.assign_coords(x=(points.dims, points.values))
-
-
-def _at_levels(centre: Any, points: xr.DataArray, levels: list[str], name: str) -> Any:
-    texts = np.vectorize(level_text, otypes=[str])(points.values)
-    unknown = sorted(set(texts.ravel().tolist()) - set(levels))
-    if unknown:
-        raise ValueError(
-            f"x must be levels of feature {name!r}, {', '.join(levels)}; got {', '.join(unknown)}."
-        )
-    return centre[np.vectorize(levels.index, otypes=[np.intp])(texts)]
+    facts, centre = facts_of(ensemble, what), centre_of(row.dataset, what)[0]
+    out = values_on_grid(x, row.z, centre, row.levels, row.name).rename(what)
+    return out.assign_attrs(long_name=facts.long_name, units=facts.units, feature=row.name)

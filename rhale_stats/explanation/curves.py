@@ -14,12 +14,11 @@ from rhale_stats.arrays.answers import Spread, spread_of_rows
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.diagnostics.unbiased import check_unbiased
+from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.settings import Budget
-from rhale_stats.generics.errors import std_error
-from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters

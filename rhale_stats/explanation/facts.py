@@ -23,7 +23,7 @@ from rhale_stats.explanation.outcome import SQUARES, Outcome
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.shapes import inner_of, shape_of_curve
 from rhale_stats.explanation.splits import Splits
-from rhale_stats.generics.sizes import effect_sizes
+from rhale_stats.generics.values import effect_sizes
 from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
 from rhale_stats.schema.features import units_of
 from rhale_stats.schema.levels import level_names

@@ -15,7 +15,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.outcome import row_losses
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.generics.hypotheses import wald_test
-from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.uncertainty import confband, confint
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.outcome.cross_fitting import CrossFits, NotRefittable, TooLong, cross_fit

@@ -13,7 +13,7 @@ from rhale_stats.arrays.answers import half_widths, hidden_in, inner_range, shap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.explanation.curves import GAP, UNKNOWN
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.generics.errors import vcov
+from rhale_stats.generics.uncertainty import vcov
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult

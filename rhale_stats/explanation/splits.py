@@ -19,11 +19,10 @@ from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.settings import Budget
 from rhale_stats.generics.hypotheses import compare
-from rhale_stats.generics.intervals import confint
+from rhale_stats.generics.uncertainty import confint
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER
-from rhale_stats.regional.interactions import interaction_matrix
-from rhale_stats.regional.regions import regional_rhale, regions
+from rhale_stats.regional.regions import interaction_matrix, regional_rhale, regions
 from rhale_stats.regional.search import SplitSearch
 from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.padding import concat_features

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.generics.errors import std_error
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile
 from rhale_stats.schema.checks import check_effect

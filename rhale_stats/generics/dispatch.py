@@ -29,130 +29,88 @@ from rhale_stats.schema.kinds import (
     kind_of,
 )
 
+# Kind of result -> modules -> the generic functions that each of them does for that kind, and where
+# it is called otherwise, the name of its function there.
+MODULES: Mapping[Kind, Mapping[str, str]] = {
+    EFFECT: {
+        "effects.errors": "std_error vcov",
+        "effects.intervals": "confint confband",
+        "effects.replicates": "bootstrap",
+        "effects.hypotheses": "wald_test hypotheses=for_hypotheses",
+        "effects.comparison": "compare",
+        "effects.values": "predict",
+        "effects.sizes": "effect_sizes",
+        "effects.tables": "tidy glance summary show=effect_page",
+    },
+    SIZES: {
+        "effects.tables": "tidy=tidy_sizes summary=sizes_summary",
+    },
+    AVERAGES: {
+        "margins.tables": "confint vcov hypotheses=estimates tidy summary show=page",
+    },
+    PROFILE: {
+        "profiles.inference": (
+            "std_error vcov hypotheses=for_hypotheses confint confband bootstrap compare"
+        ),
+        "profiles.tables": "predict tidy glance summary show=profile_page",
+    },
+    SURFACE: {
+        "surfaces.inference": "std_error vcov confint confband bootstrap",
+        "surfaces.tables": "hypotheses=for_hypotheses tidy glance summary show=surface_page",
+        "surfaces.comparison": "wald_test compare",
+        "surfaces.ale2": "predict",
+    },
+    SURFACE_DIFFERENCE: {
+        "surfaces.comparison": "tidy",
+        "inference.tests": "glance summary show=test_page",
+    },
+    H_STATISTICS: {
+        "h_statistics.inference": "std_error confint bootstrap compare",
+        "h_statistics.tables": "tidy glance summary show=h_statistics_page",
+    },
+    H_DIFFERENCE: {
+        "h_statistics.tables": (
+            "tidy=tidy_difference summary=difference_summary show=difference_page"
+        ),
+    },
+    TREE: {
+        "regional.tables": (
+            "tidy=tidy_trees glance=glance_trees summary=trees_summary show=trees_page"
+        ),
+    },
+    INTERACTIONS: {
+        "regional.tables": (
+            "tidy=tidy_interactions summary=interactions_summary show=interactions_page"
+        ),
+    },
+    ENSEMBLE: {
+        "ensembles.intervals": (
+            "std_error vcov hypotheses=for_hypotheses confint confband wald_test compare"
+        ),
+        "ensembles.tables": "predict effect_sizes tidy glance summary show=ensemble_page",
+    },
+    TEST: {
+        "inference.tests": "tidy glance summary show=test_page",
+    },
+    REPLICATES: {
+        "inference.tests": "show=replicates_page",
+    },
+    LOCAL: {
+        "local.labelled": "show=local_page",
+    },
+    EXPLANATION: {
+        "answers.printed": "tidy summary show",
+    },
+}
 # Kind of result -> name of a generic function -> module and function that do it for that kind, and
 # are imported when they are first asked.
 METHODS: Mapping[Kind, Mapping[str, str]] = {
-    EFFECT: {
-        "std_error": "effects.errors:std_error",
-        "vcov": "effects.errors:vcov",
-        "confint": "effects.intervals:confint",
-        "confband": "effects.intervals:confband",
-        "bootstrap": "effects.replicates:bootstrap",
-        "wald_test": "effects.hypotheses:wald_test",
-        "hypotheses": "effects.hypotheses:for_hypotheses",
-        "compare": "effects.comparison:compare",
-        "predict": "effects.values:predict",
-        "effect_sizes": "effects.sizes:effect_sizes",
-        "tidy": "effects.tables:tidy",
-        "glance": "effects.tables:glance",
-        "summary": "effects.printed:summary",
-        "show": "effects.printed:effect_page",
-    },
-    SIZES: {
-        "tidy": "effects.tables:tidy_sizes",
-        "summary": "effects.tables:sizes_summary",
-    },
-    AVERAGES: {
-        "confint": "margins.tables:confint",
-        "vcov": "margins.tables:vcov",
-        "hypotheses": "margins.tables:estimates",
-        "tidy": "margins.tables:tidy",
-        "summary": "margins.tables:summary",
-        "show": "margins.tables:page",
-    },
-    PROFILE: {
-        "std_error": "profiles.inference:std_error",
-        "vcov": "profiles.inference:vcov",
-        "hypotheses": "profiles.inference:for_hypotheses",
-        "confint": "profiles.inference:confint",
-        "confband": "profiles.inference:confband",
-        "bootstrap": "profiles.inference:bootstrap",
-        "compare": "profiles.inference:compare",
-        "predict": "profiles.tables:predict",
-        "tidy": "profiles.tables:tidy",
-        "glance": "profiles.tables:glance",
-        "summary": "profiles.tables:summary",
-        "show": "profiles.tables:profile_page",
-    },
-    SURFACE: {
-        "std_error": "surfaces.inference:std_error",
-        "vcov": "surfaces.inference:vcov",
-        "hypotheses": "surfaces.tables:for_hypotheses",
-        "confint": "surfaces.inference:confint",
-        "confband": "surfaces.inference:confband",
-        "bootstrap": "surfaces.inference:bootstrap",
-        "wald_test": "surfaces.comparison:wald_test",
-        "compare": "surfaces.comparison:compare",
-        "predict": "surfaces.labelled:predict",
-        "tidy": "surfaces.tables:tidy",
-        "glance": "surfaces.tables:glance",
-        "summary": "surfaces.tables:summary",
-        "show": "surfaces.tables:surface_page",
-    },
-    SURFACE_DIFFERENCE: {
-        "tidy": "surfaces.comparison:tidy",
-        "glance": "inference.tests:glance",
-        "summary": "inference.tests:summary",
-        "show": "inference.shown:test_page",
-    },
-    H_STATISTICS: {
-        "std_error": "h_statistics.inference:std_error",
-        "confint": "h_statistics.inference:confint",
-        "bootstrap": "h_statistics.inference:bootstrap",
-        "compare": "h_statistics.inference:compare",
-        "tidy": "h_statistics.tables:tidy",
-        "glance": "h_statistics.tables:glance",
-        "summary": "h_statistics.tables:summary",
-        "show": "h_statistics.tables:h_statistics_page",
-    },
-    H_DIFFERENCE: {
-        "tidy": "h_statistics.tables:tidy_difference",
-        "summary": "h_statistics.tables:difference_summary",
-        "show": "h_statistics.tables:difference_page",
-    },
-    TREE: {
-        "tidy": "regional.tables:tidy_trees",
-        "glance": "regional.tables:glance_trees",
-        "summary": "regional.tables:trees_summary",
-        "show": "regional.tables:trees_page",
-    },
-    INTERACTIONS: {
-        "tidy": "regional.tables:tidy_interactions",
-        "summary": "regional.tables:interactions_summary",
-        "show": "regional.tables:interactions_page",
-    },
-    ENSEMBLE: {
-        "std_error": "ensembles.intervals:std_error",
-        "vcov": "ensembles.intervals:vcov",
-        "hypotheses": "ensembles.intervals:for_hypotheses",
-        "confint": "ensembles.intervals:confint",
-        "confband": "ensembles.intervals:confband",
-        "wald_test": "ensembles.intervals:wald_test",
-        "compare": "ensembles.intervals:compare",
-        "predict": "ensembles.tables:predict",
-        "effect_sizes": "ensembles.tables:effect_sizes",
-        "tidy": "ensembles.tables:tidy",
-        "glance": "ensembles.tables:glance",
-        "summary": "ensembles.tables:summary",
-        "show": "ensembles.tables:ensemble_page",
-    },
-    TEST: {
-        "tidy": "inference.tests:tidy",
-        "glance": "inference.tests:glance",
-        "summary": "inference.tests:summary",
-        "show": "inference.shown:test_page",
-    },
-    REPLICATES: {
-        "show": "inference.shown:replicates_page",
-    },
-    LOCAL: {
-        "show": "local.labelled:local_page",
-    },
-    EXPLANATION: {
-        "tidy": "answers.printed:tidy",
-        "summary": "answers.printed:summary",
-        "show": "answers.printed:show",
-    },
+    kind: {
+        verb: f"{module}:{function or verb}"
+        for module, verbs in modules.items()
+        for verb, _, function in (name.partition("=") for name in verbs.split())
+    }
+    for kind, modules in MODULES.items()
 }
 
 

@@ -22,7 +22,7 @@ from rhale_stats.inference.combinations import (
     separate,
 )
 from rhale_stats.inference.results import ComparisonOptions
-from rhale_stats.margins.hypotheses import labelled_combinations, labelled_locations
+from rhale_stats.margins.tables import labelled_combinations, labelled_locations
 from rhale_stats.schema.dimensions import OUTPUT, REGION, with_part_facts
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, H_STATISTICS, PROFILE, kind_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +24,14 @@ from rhale_stats.models.table import Table, as_column
 from rhale_stats.schema.features import feature_coordinate, feature_names
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.ale2 import second_differences
-from rhale_stats.surfaces.labelled import FeatureAxis, Order, PairGrid, axis_of, order_of
+from rhale_stats.surfaces.ale2 import (
+    FeatureAxis,
+    Order,
+    PairGrid,
+    axis_of,
+    order_of,
+    second_differences,
+)
 
 # Answers, or differences, of all terms are held for the standard errors up to so many bytes, and
 # influences of rows are kept in the result up to so many.
@@ -425,6 +432,7 @@ KINDS = ("pdp", "ale")
 OTHER = "feature_other"
 # A numerator below so much of what rounding does to the output is 0.
 ROUNDINGS = 8.0
+STEMS, PAIRS = ("h2", "h"), "_pairwise"
 STATISTICS = ("h2", "h2_overall", "h2_pairwise", "h", "h_overall", "h_pairwise")
 SOURCE = "rows"
 
@@ -447,6 +455,11 @@ class InteractionSquares(NamedTuple):
     influences: list[arrays.VarianceShares] | None
     answers: tuple[list[FloatArray], list[FloatArray]] | None = None
 
+    def of_output(self, number: int) -> arrays.VarianceShares:
+        """Of one output."""
+        parts = (self.total, self.overall, self.variance, self.pair, self.joint)
+        return arrays.VarianceShares(*(part[..., number] for part in parts))
+
 
 def dataset(
     squares: InteractionSquares,
@@ -459,29 +472,11 @@ def dataset(
     keep_influences: bool,
 ) -> xr.Dataset:
     """Statistics of one output."""
-    n, least = len(names), squares.least[number]
-
-    def share_and_root(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
-        upper = np.where(upper > least, upper, 0.0)
-        share = np.divide(upper, lower, out=np.zeros(upper.shape), where=(upper > 0) & (lower > 0))
-        return share, np.sqrt(upper)
-
-    variance = squares.variance[number]
-    statistics = {
-        "": share_and_root(squares.total[number], variance),
-        "_overall": share_and_root(squares.overall[:, number], np.broadcast_to(variance, n)),
+    n, least, shares = len(names), squares.least[number], squares.of_output(number)
+    data: dict[str, Any] = {
+        name: variable(name, values, H_STATISTICS)
+        for name, values in statistics(shares, squares.pairs * pairwise, n, least).items()
     }
-    if pairwise:
-        tables = np.full((2, n, n), np.nan)
-        j, k = np.array(squares.pairs).T
-        tables[:, j, k] = tables[:, k, j] = share_and_root(
-            squares.pair[:, number], squares.joint[:, number]
-        )
-        statistics["_pairwise"] = (tables[0], tables[1])
-    data: dict[str, Any] = {}
-    for suffix, both in statistics.items():
-        for stem, values in zip(("h2", "h"), both, strict=True):
-            data[f"{stem}{suffix}"] = variable(f"{stem}{suffix}", values, H_STATISTICS)
     coords: dict[str, Any] = {"feature": feature_coordinate(names)}
     if pairwise:
         coords[OTHER] = (OTHER, np.array(names), {"long_name": "other feature"})
@@ -515,45 +510,18 @@ def _with_influences(
 ) -> xr.Dataset:
     """math [62]: standard errors of one output, and the influences of its rows where kept."""
     assert squares.influences is not None
-    output_influences, least = squares.influences[number], squares.least[number]
-
-    def both(
-        upper: FloatArray, lower: FloatArray, *influence_parts: FloatArray
-    ) -> tuple[FloatArray, ...]:
+    least, n = squares.least[number], len(out["feature"])
+    shares = numerators(squares.of_output(number))
+    for suffix, moved_parts in numerators(squares.influences[number]).items():
+        if f"h2{suffix}" not in out:
+            continue
+        upper, lower = shares[suffix]
         # What is rounding does not move.
-        return arrays.ratio_and_root(np.where(upper > least, upper, 0.0), lower, *influence_parts)
-
-    variance = squares.variance[number]
-    n = len(out["feature"])
-    found_of = {
-        "": both(
-            squares.total[number], variance, output_influences.total, output_influences.variance
-        ),
-        "_overall": both(
-            squares.overall[:, number],
-            np.broadcast_to(variance, n),
-            output_influences.overall,
-            output_influences.variance,
-        ),
-    }
-    if "h2_pairwise" in out:
-        found_of["_pairwise"] = both(
-            squares.pair[:, number],
-            squares.joint[:, number],
-            output_influences.pair,
-            output_influences.joint,
-        )
-
-    def placed(values: FloatArray) -> FloatArray:
-        """What is known of pairs, as a square of features."""
-        square = np.full((n, n, *values.shape[1:]), np.nan)
-        j, k = np.array(squares.pairs).T
-        square[j, k] = square[k, j] = values
-        return square
-
-    for suffix, influences in found_of.items():
-        for stem, influence in zip(("h2", "h"), influences, strict=True):
-            name, place = f"{stem}{suffix}", placed if suffix == "_pairwise" else np.asarray
+        upper = np.where(upper > least, upper, 0.0)
+        influences = arrays.ratio_and_root(upper, lower, *moved_parts)
+        for stem, influence in zip(STEMS, influences, strict=True):
+            name = f"{stem}{suffix}"
+            place = partial(placed, pairs=squares.pairs, n=n) if suffix == PAIRS else np.asarray
             moved = arrays.moved_by_rows(influence, w, frequency=frequency)
             errors = place(np.sqrt(np.sum(moved**2, axis=-1)))
             out[f"{name}_se"] = se_variable(out[name], errors, SOURCE)
@@ -569,8 +537,45 @@ def _with_influences(
     return out
 
 
+def numerators(shares: arrays.VarianceShares) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Numerators and denominators of statistics, or their influences, by the end of the names."""
+    variance = np.broadcast_to(shares.variance, np.shape(shares.overall))
+    return {
+        "": (shares.total, shares.variance),
+        "_overall": (shares.overall, variance),
+        PAIRS: (shares.pair, shares.joint),
+    }
+
+
+def statistics(
+    shares: arrays.VarianceShares, pairs: list[tuple[int, int]], n: int, least: float
+) -> dict[str, FloatArray]:
+    """All statistics by name; of pairs, if there are any, as a square of ``n`` features."""
+    out: dict[str, FloatArray] = {}
+    for suffix, (upper, lower) in numerators(shares).items():
+        if suffix == PAIRS and not pairs:
+            continue
+        upper = np.where(upper > least, upper, 0.0)
+        where = (upper > 0) & (lower > 0)
+        share = np.divide(upper, lower, out=np.zeros(upper.shape), where=where)
+        for stem, values in zip(STEMS, (share, np.sqrt(upper)), strict=True):
+            out[f"{stem}{suffix}"] = placed(values, pairs, n) if suffix == PAIRS else values
+    return out
+
+
+def placed(values: FloatArray, pairs: list[tuple[int, int]], n: int) -> FloatArray:
+    """What is known of pairs, as a square of features."""
+    square = np.full((n, n, *values.shape[1:]), np.nan)
+    j, k = np.array(pairs).T
+    square[j, k] = square[k, j] = values
+    return square
+
+
 def se_variable(
-    statistic: xr.DataArray, values: FloatArray, source: str
+    statistic: xr.DataArray,
+    values: FloatArray,
+    source: str,
+    kind: str = "infinitesimal jackknife, math [62]",
 ) -> tuple[tuple[Any, ...], FloatArray, dict[str, str]]:
     """Standard errors as a variable."""
     return (
@@ -580,7 +585,7 @@ def se_variable(
             "long_name": f"standard error of {statistic.attrs['long_name']}",
             "units": str(statistic.attrs["units"]),
             "source": source,
-            "kind": "infinitesimal jackknife, math [62]",
+            "kind": kind,
             "target": "the same over the population of rows",
         },
     )

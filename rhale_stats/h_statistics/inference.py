@@ -14,7 +14,14 @@ from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import delta, leverage, resample
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.h_statistics.estimates import OTHER, SOURCE, STATISTICS, pairs_of, se_variable
+from rhale_stats.h_statistics.estimates import (
+    OTHER,
+    SOURCE,
+    STATISTICS,
+    pairs_of,
+    se_variable,
+    statistics,
+)
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.draws import Replication, Resampling, check_boot
@@ -24,6 +31,7 @@ from rhale_stats.inference.estimate import (
     Facts,
     by_errors,
     chosen_method,
+    estimate_of,
     interval,
     with_intervals,
     with_replicates,
@@ -206,12 +214,8 @@ def _accelerated(estimate: Estimate, boot: xr.Dataset, name: str) -> Estimate:
 
 def _estimate(result: xr.Dataset, name: str) -> Estimate:
     """One statistic; of a size the log is half of that of its square; 0 stays 0 (math [62])."""
-    statistic, se = result[name], result[f"{name}_se"]
-    dims = tuple(map(str, statistic.dims))
-    text, units = [str(statistic.attrs[key]) for key in ("long_name", "units")]
-    facts = Facts(dims, text, units, str(se.attrs["target"]), str(se.attrs["source"]))
     degrees = result[f"{name}_df"].values if f"{name}_df" in result else degrees_of(result)
-    return Estimate(statistic.values, facts, se.values, degrees, log=True)
+    return estimate_of(result, name, degrees, log=True)
 
 
 # --- replicates -----------------------------------------------------------------------------------
@@ -312,7 +316,8 @@ def replicates(
         squares = kernel.pdp_squares(
             prediction, features, pairs, of_pairs, share / share.sum(axis=0)
         )
-        return _statistics(squares, pairs, len(names), least)
+        every = statistics(squares, pairs, len(names), least)
+        return {name: np.moveaxis(values, -1, 0) for name, values in every.items()}
 
     once = weighted_statistics(np.ones((n, 1)))
     if not all(
@@ -335,30 +340,6 @@ def replicates(
     }
     coords = {name: result[name] for name in ("feature", OTHER) if name in result.dims}
     return xr.Dataset(data, coords)
-
-
-def _statistics(
-    squares: kernel.VarianceShares, pairs: list[tuple[int, int]], n: int, least: float
-) -> dict[str, FloatArray]:
-    """(draw, ...) by name."""
-
-    def both(upper: FloatArray, lower: FloatArray) -> tuple[FloatArray, FloatArray]:
-        upper = np.where(upper > least, upper, 0.0)
-        return np.divide(upper, lower, out=np.zeros(upper.shape), where=upper > 0), np.sqrt(upper)
-
-    out = dict(zip(("h2", "h"), both(squares.total, squares.variance), strict=True))
-    variance = np.broadcast_to(squares.variance, squares.overall.shape)
-    out |= {
-        f"{stem}_overall": values.T
-        for stem, values in zip(("h2", "h"), both(squares.overall, variance), strict=True)
-    }
-    if pairs:
-        j, k = np.array(pairs).T
-        for stem, values in zip(("h2", "h"), both(squares.pair, squares.joint), strict=True):
-            table = np.full((values.shape[1], n, n), np.nan)
-            table[:, j, k] = table[:, k, j] = values.T
-            out[f"{stem}_pairwise"] = table
-    return out
 
 
 # Step along a direction, in standard errors.
@@ -430,14 +411,9 @@ def with_parameters(
             made[f"{name}_{end}"] = (
                 variable(f"{name}_{end}", part_values, H_STATISTICS, **about)
                 if end != "se"
-                else _as_delta(se_variable(result[name], part_values, source_texts[end]))
+                else se_variable(result[name], part_values, source_texts[end], KIND)
             )
     return result.assign(made).assign_attrs(directions.facts())
-
-
-def _as_delta(made: tuple[Any, ...]) -> tuple[Any, ...]:
-    dims, values, attrs = made
-    return dims, values, attrs | {"kind": KIND}
 
 
 def _changes(

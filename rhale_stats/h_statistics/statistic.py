@@ -43,7 +43,7 @@ from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import Options, validated
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.labelled import Order, check_rules, order_of
+from rhale_stats.surfaces.ale2 import Order, check_rules, order_of
 
 # Pairs that are estimated by default: all of 10 features.
 MAX_PAIRS = 45

@@ -10,27 +10,27 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.h_statistics.estimates import OTHER, pairs_of
+from rhale_stats.h_statistics.estimates import OTHER, STEMS, pairs_of
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
-from rhale_stats.printing import text
-from rhale_stats.printing import text as meaning
-from rhale_stats.printing.pages import (
+from rhale_stats.printing.text import (
+    ABOVE_ONE,
     Line,
     Page,
     PageTable,
-    largest_first,
-    output,
-    table_of,
-    uncertainty_line,
-)
-from rhale_stats.printing.text import (
-    ABOVE_ONE,
     bounds_text,
+    largest_first,
+    number_cell,
     number_text,
-    pvalue_text,
+    output,
+    plain_table,
     share_text,
+    table_lines,
+    table_of,
+    term_lines,
+    uncertainty,
+    uncertainty_line,
     with_facts,
 )
 from rhale_stats.schema.dimensions import with_part_facts
@@ -82,9 +82,7 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
     output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [*because(table["term"].tolist(), above)]
     if errors:
-        cells.append(
-            ["Uncertainty:", meaning.uncertainty(str(result["h2_se"].attrs["source"])), "", ""]
-        )
+        cells.append(["Uncertainty:", uncertainty(str(result["h2_se"].attrs["source"])), "", ""])
         notes.append(
             f"Intervals: pointwise, {how_made(result, 'h2', level)}. They say how large an "
             f"interaction is, not whether there is one.{_of_tails(result)}"
@@ -161,29 +159,30 @@ def _notes(result: xr.Dataset, n_pairs: int) -> list[str]:
 
 def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> Summary:
     """Two H-statistics side by side: a line a difference."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
-    attrs, table = compared.attrs, tidy_difference(compared, level)
-    heads = ["a less b", "std err", "P", "P, adj.", "conf low", "conf high"]
-    names = ("estimate", "std_error", "p_value", "p_value_adjusted", "conf_low", "conf_high")
-    lines = [
-        [
-            pvalue_text(line[name]) if name.startswith("p_") else number_text(line[name])
-            for name in names
-        ]
-        for _, line in table.iterrows()
-    ]
-    text = {"h2": "H²", "h": "size"}
-    stubs = [f"{text[line['statistic']]}, {line['term']}" for _, line in table.iterrows()]
+    attrs, table = compared.attrs, _named_differences(compared, level)
+    heads = [*DIFFERENCES.values(), "P, adj.", "conf low", "conf high"]
+    names = [*DIFFERENCES, "p_value_adjusted", "conf_low", "conf_high"]
+    lines, stubs = table_lines(table, names, number_cell), table["term"].tolist()
     title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
     level = compared["h2_difference_ci"].attrs["ci_prob"]
     notes = [
-        f"Uncertainty: {meaning.uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
+        f"Uncertainty: {uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    return with_notes([SimpleTable(lines, heads, stubs, title, txt_fmt=fmt_params)], notes)
+    return with_notes([plain_table(lines, heads, stubs, title)], notes)
+
+
+# Columns of a difference that are shown, with their heads.
+DIFFERENCES = {"estimate": "a less b", "std_error": "std err", "p_value": "P"}
+
+
+def _named_differences(compared: xr.Dataset, level: float) -> pd.DataFrame:
+    """The table of differences, each with the name of its statistic before the term."""
+    table = tidy_difference(compared, level)
+    return table.assign(
+        term=table["statistic"].map({"h2": "H²", "h": "size"}) + ", " + table["term"]
+    )
 
 
 def h_statistics_page(result: xr.Dataset, most: int) -> Page:
@@ -244,21 +243,13 @@ def _h_table(
 
 def difference_page(compared: xr.Dataset, most: int) -> Page:
     """What is printed of two H-statistics compared: the smallest p-values first."""
-    table = tidy_difference(compared, 0.95)
+    table = _named_differences(compared, 0.95)
     order = np.argsort(table["p_value"].fillna(np.inf).to_numpy(), kind="stable")[:most]
-    names = {"h2": "H²", "h": "size"}
-    lines = [
-        [
-            f"{names[line['statistic']]}, {line['term']}",
-            *[number_text(line[name]) for name in ("estimate", "std_error")],
-            *[pvalue_text(line[name]) for name in ("p_value", "p_value_adjusted")],
-        ]
-        for _, line in table.iloc[order].iterrows()
-    ]
-    heads = ["", "a less b", "std err", "P", f"P, {compared.attrs['adjust']}"]
+    lines = term_lines(table.iloc[order], [*DIFFERENCES, "p_value_adjusted"])
+    heads = ["", *DIFFERENCES.values(), f"P, {compared.attrs['adjust']}"]
     return Page(
         f"H-statistics: difference on {output(compared)}",
-        (f"Uncertainty: {text.uncertainty(str(compared.attrs['source']))}",),
+        (f"Uncertainty: {uncertainty(str(compared.attrs['source']))}",),
         (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
         "summary(result), tidy(result)",
     )
@@ -269,7 +260,6 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
 
 # What a line of `tidy` is of.
 OVERALL, PAIR, ALL = "overall", "pair", "all"
-STEMS = ("h2", "h")
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
 WHY_ABOVE_ONE = {
@@ -303,16 +293,13 @@ def _shares(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
 
 def _columns(result: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
     """Columns of the table: their name, the variable that is in them, and which bound."""
-    out: list[tuple[str, str, int | None]] = [(stem, f"{stem}{suffix}", None) for stem in STEMS]
-    for stem in STEMS:
-        name = f"{stem}{suffix}"
-        if f"{name}_se" in result:
-            out += [
-                (f"{stem}_std_error", f"{name}_se", None),
-                (f"{stem}_conf_low", f"{name}_ci", 0),
-                (f"{stem}_conf_high", f"{name}_ci", 1),
-            ]
-    return out
+    parts = (("std_error", "se", None), ("conf_low", "ci", 0), ("conf_high", "ci", 1))
+    return [(stem, f"{stem}{suffix}", None) for stem in STEMS] + [
+        (f"{stem}_{column}", f"{stem}{suffix}_{end}", bound)
+        for stem in STEMS
+        if f"{stem}{suffix}_se" in result
+        for column, end, bound in parts
+    ]
 
 
 def tidy(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
@@ -387,14 +374,7 @@ def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
                 "conf_low": ends[..., 0],
                 "conf_high": ends[..., 1],
             }
-            frames.append(
-                pd.DataFrame(
-                    {
-                        "term": terms,
-                        "kind": kind,
-                        "statistic": stem,
-                        **{column: lines(values) for column, values in columns.items()},
-                    }
-                )
-            )
+            shown = {column: lines(values) for column, values in columns.items()}
+            labels = {"term": terms, "kind": kind, "statistic": stem}
+            frames.append(pd.DataFrame(labels | shown))
     return pd.concat(frames, ignore_index=True)

@@ -111,6 +111,43 @@ def of_one_scale(covariance: FloatArray, degrees: FloatArray) -> Joint:
     return Joint(covariance, degrees, intervals.Sources.single(variance, common))
 
 
+def estimate_of(
+    result: xr.Dataset,
+    name: str,
+    degrees: FloatArray | float = np.inf,
+    *,
+    long_name: str = "",
+    log: bool = False,
+) -> Estimate:
+    """An estimate by its name: its error is ``{name}_se``, the skewness of that ``_skewness``."""
+    values, se = result[name], result[f"{name}_se"]
+    dims = tuple(map(str, values.dims))
+    long_name = long_name or str(values.attrs["long_name"])
+    units, about = str(values.attrs.get("units", "")), se.attrs
+    facts = Facts(dims, long_name, units, str(about["target"]), str(about["source"]))
+    skewness = result[f"{name}_skewness"].values if f"{name}_skewness" in result else 0.0
+    errors = se.transpose(*dims).values
+    return Estimate(values.values, facts, errors, degrees, log, skewness=skewness)
+
+
+def covariance_array(
+    values: FloatArray, axes: Mapping[str, Any], facts: Facts, feature: str
+) -> xr.DataArray:
+    """A covariance over axes, and over the same ones again with ``_other`` after their names."""
+    return xr.DataArray(
+        values,
+        {name: places for dim, places in axes.items() for name in (dim, f"{dim}_other")},
+        (*axes, *(f"{dim}_other" for dim in axes)),
+        "covariance",
+        {
+            "long_name": f"covariance of the {facts.long_name}",
+            "target": facts.target,
+            "source": facts.source,
+            "feature": feature,
+        },
+    )
+
+
 # --- numbers --------------------------------------------------------------------------------------
 
 

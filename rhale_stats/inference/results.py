@@ -179,13 +179,8 @@ def labelled_differences(
     tested = labelled_test(
         features,
         {
-            "statistic": np.array([difference.statistic for difference in differences]),
-            "p_value": np.array([difference.p_value for difference in differences]),
-            "reason": np.array([difference.reason for difference in differences]),
-            **{
-                name: np.array([getattr(difference, name) for difference in differences])
-                for name in ("size", "size_ci", "largest", "largest_at")
-            },
+            name: np.array([getattr(difference, name) for difference in differences])
+            for name in Difference._fields[5:]
         },
         request.adjust,
         size=Size(
@@ -198,10 +193,16 @@ def labelled_differences(
         test="compare, largest standardised difference",
         centering=str(a.attrs["centering"]),
     )
-    points = padded([difference.grid_value for difference in differences])
+    points, *numbers = (
+        padded([getattr(difference, name) for difference in differences])
+        for name in Difference._fields[:5]
+    )
+    of_curves = Facts(
+        ("feature", "grid"), "a less b", OUTPUT_UNITS, "difference of the curves", source
+    )
     return (
         _with_regions(tested, a, b)
-        .assign(_difference_variables(differences, source, request.level))
+        .assign(difference_variables("difference", of_curves, numbers, request.level))
         .assign_coords(
             grid_value=(("feature", "grid"), points, GRID_VALUE),
             feature_units=("feature", features["feature_units"].values),
@@ -210,22 +211,18 @@ def labelled_differences(
     )
 
 
-def _difference_variables(
-    differences: Sequence[Difference], source: str, level: float
+def difference_variables(
+    name: str, facts: Facts, numbers: Sequence[FloatArray], level: float, shape: str = "curve"
 ) -> dict[str, Variable]:
-    """The differences at the points of the grid, with their errors, intervals and bands."""
-    values, se, ends, bands = (
-        padded([getattr(difference, name) for difference in differences])
-        for name in ("difference", "difference_se", "difference_ci", "difference_band")
-    )
-    dims, target = ("feature", "grid"), "difference of the curves"
-    facts = Facts(dims, "a less b", OUTPUT_UNITS, target, source)
-    about = {"units": OUTPUT_UNITS, "target": target}
+    """Differences, their standard errors, intervals and bands as variables."""
+    values, se, ends, bands = numbers
+    about = {"units": facts.units, "target": facts.target}
+    error_name = f"standard error of {facts.long_name}"
     return {
-        "difference": (dims, values, {"long_name": "a less b", **about}),
-        "difference_se": (dims, se, {"long_name": "standard error of a less b", **about}),
-        "difference_ci": interval(facts, ends, level, BY_ERRORS),
-        "difference_band": band(facts, bands, level),
+        name: (facts.dims, values, {"long_name": facts.long_name, **about}),
+        f"{name}_se": (facts.dims, se, {"long_name": error_name, **about}),
+        f"{name}_ci": interval(facts, ends, level, BY_ERRORS),
+        f"{name}_band": band(facts, bands, level, shape),
     }
 
 

@@ -1,16 +1,33 @@
-"""Results of tests as tables."""
+"""Results of tests, and replicates, as tables and pages."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.inference.notes import because, bins_note, reasons_of, rows_of
-from rhale_stats.printing import text
-from rhale_stats.printing.text import cell, with_facts
+from rhale_stats.printing.text import (
+    Line,
+    Page,
+    PageTable,
+    largest_first,
+    number_text,
+    output,
+    table_lines,
+    table_of,
+    term_lines,
+    uncertainty,
+    variables_table,
+    with_facts,
+)
+from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.notes import with_notes
 
@@ -22,6 +39,18 @@ COLUMNS = (
     *("statistic", "df", "df_denominator", "p_value", "p_value_adjusted"),
     *("largest", "largest_at", "size"),
 )
+# Columns of the page, and of the summary, with their heads.
+TESTED = {
+    "statistic": "statistic",
+    "df": "df",
+    "df_denominator": "df, denominator",
+    "p_value": "P",
+    "p_value_adjusted": "P, adjusted ({adjust})",
+}
+SIZES = {"size": "size", "size_low": "low", "size_high": "high", "largest": "largest"}
+QUANTILES = (0.025, 0.5, 0.975)
+# Variables whose quantiles are shown for replicates; the first that exists is taken.
+REPLICATED = ("importance", "average_effect", "h2_overall", "h_overall", "n_bins", "h2", "h")
 
 
 def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:
@@ -44,45 +73,38 @@ def tidy(test: xr.Dataset, level: float) -> pd.DataFrame:
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)
         has_place = row["grid_value"].notnull().values
-        bounds = {
-            f"{prefix}_{end}": row[f"difference_{kind}"].values[has_place, end_number]
-            for prefix, kind in (("conf", "ci"), ("band", "band"))
-            for end_number, end in enumerate(("low", "high"))
-        }
-        frames.append(
-            pd.DataFrame(
-                {
-                    "term": name,
-                    "x": row["grid_value"].values[has_place],
-                    "estimate": row["difference"].values[has_place],
-                    "std_error": row["difference_se"].values[has_place],
-                    **bounds,
-                }
-            )
-        )
+        columns = {"term": name, "x": row["grid_value"].values[has_place]}
+        frames.append(pd.DataFrame(columns | difference_columns(row, (has_place,))))
     return pd.concat(frames, ignore_index=True)
+
+
+def difference_columns(
+    result: xr.Dataset, places: tuple[NDArray[Any], ...]
+) -> dict[str, NDArray[np.float64]]:
+    """The difference of two results at some places, with its error, interval and band."""
+    columns = {"estimate": "difference", "std_error": "difference_se"}
+    ends = {
+        f"{prefix}_{end}": result[f"difference_{kind}"].values[(*places, bound)]
+        for prefix, kind in (("conf", "ci"), ("band", "band"))
+        for bound, end in enumerate(("low", "high"))
+    }
+    return {column: result[name].values[places] for column, name in columns.items()} | ends
+
+
+def _heads(table: pd.DataFrame, columns: dict[str, str], adjust: str) -> dict[str, str]:
+    """Heads of the columns that a table has."""
+    return {name: head.format(adjust=adjust) for name, head in columns.items() if name in table}
 
 
 def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     """A test, a line a feature."""
     attrs, table = test.attrs, glance(test, level)
-    heads = {
-        "statistic": "statistic",
-        "df": "df",
-        "df_denominator": "df, denominator",
-        "p_value": "P",
-        "p_value_adjusted": f"P, adjusted ({attrs['adjust']})",
-        "size": "size",
-        "size_low": "low",
-        "size_high": "high",
-        "largest": "largest",
-    }
-    heads = {name: head for name, head in heads.items() if name in table}
-    lines = [[cell(line, name) for name in heads] for _, line in table.iterrows()]
+    heads = _heads(table, TESTED | SIZES, attrs["adjust"])
+    lines = table_lines(table, heads)
     rules = dict.fromkeys(str(attrs[key]) for key in ("bin_rule", "bin_rule_b") if key in attrs)
     cells = [
         ["Rows:", rows_of(attrs), "Bins:", re.sub(r"\([^)]*\)", "", " and ".join(rules))],
-        ["Uncertainty:", text.uncertainty(str(attrs["source"])), "", ""],
+        ["Uncertainty:", uncertainty(str(attrs["source"])), "", ""],
     ]
     intervals = [
         f"{name}: {test[name].attrs['ci_prob']:.3g}, {test[name].attrs['kind']}."
@@ -103,3 +125,61 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
     return with_notes(with_facts(cells, title, lines, list(heads.values()), stubs), notes)
+
+
+def test_page(test: xr.Dataset, most: int) -> Page:
+    """The page that shows a test: its facts, and a table, the smallest p-values first."""
+    attrs, table = test.attrs, glance(test, 0.95)
+    heads = _heads(table, TESTED, attrs["adjust"])
+    first = table.iloc[np.argsort(table["p_value"].fillna(np.inf), kind="stable")[:most]]
+    reasons = zip(first["term"], reasons_of(first), strict=True)
+    reasons_shown = tuple(f"{term}: {reason}." for term, reason in reasons if reason)
+    lines = term_lines(first, heads)
+    page_table = table_of(["", *heads.values()], lines, len(table), "features", "")
+    return Page(
+        f"Test on {output(test)}: {attrs['test']}",
+        (
+            f"{rows_of(attrs)} rows; null hypothesis: {attrs['null']}",
+            f"Uncertainty: {uncertainty(str(attrs['source']))}",
+        ),
+        (replace(page_table, notes=(*page_table.notes, *reasons_shown[:3])),),
+        "summary(result), tidy(result)",
+    )
+
+
+def replicates_page(boot: xr.Dataset, most: int) -> Page:
+    """The page that shows replicates: facts, and quantiles of one size; else the variables."""
+    attrs = boot.attrs
+    order = [dim for dim in ("chain", "draw") if dim in boot.dims]
+    name = next(
+        (name_of_size for name_of_size in REPLICATED if name_of_size in boot.data_vars), None
+    )
+    tables: tuple[PageTable, ...] = (variables_table(boot, most),)
+    if name is not None and set(boot[name].dims) <= {*order, "feature", *PARTS}:
+        values = boot[name].stack(all_draws=order).transpose(..., "all_draws")
+        draws = values.values.reshape(-1, values.sizes["all_draws"])
+        with np.errstate(all="ignore"):
+            some = np.isfinite(draws).any(axis=1)
+            ends = np.full((len(draws), 3), np.nan)
+            ends[some] = np.nanquantile(draws[some], QUANTILES, axis=1).T
+        labels = _labels(values.isel(all_draws=0, drop=True))
+        first = largest_first(np.abs(ends[:, 1]))[:most]
+        lines = [[labels[position], *map(number_text, ends[position])] for position in first]
+        heads = ["", *(f"{100 * share:g} %" for share in QUANTILES)]
+        caption = f"{name} in the replicates"
+        tables = (table_of(heads, lines, len(labels), "lines", "", caption),)
+    sizes = " × ".join(f"{boot.sizes[dim]} {dim}s" for dim in order)
+    return Page(
+        f"Replicates ({attrs.get('method', 'bootstrap')}) on {output(boot)}",
+        (sizes, f"Uncertainty: {uncertainty(str(attrs.get('source', 'rows')))}"),
+        tables,
+        "confint(effect, boot), effect_sizes(effect, boot)",
+    )
+
+
+def _labels(values: xr.DataArray) -> Line:
+    """A name for every number of an array over features, outputs and regions."""
+    each = [
+        values[dim].values if dim in values.coords else range(n) for dim, n in values.sizes.items()
+    ]
+    return [", ".join(map(str, parts)) or str(values.name) for parts in product(*each)]

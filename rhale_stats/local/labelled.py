@@ -15,8 +15,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.forms import PANDAS
 from rhale_stats.models.table import Table
-from rhale_stats.printing.pages import Page, largest_first, output, rows_text, table_of
-from rhale_stats.printing.text import number_text
+from rhale_stats.printing.text import Page, largest_first, number_text, output, rows_text, table_of
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate, feature_names, method_text
 from rhale_stats.schema.levels import CATEGORICAL

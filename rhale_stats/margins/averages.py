@@ -21,19 +21,20 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.parameters import KIND, Directions, errors, sources
 from rhale_stats.margins.contrasts import (
+    GRID,
+    GRIDS,
     RATIOS,
     SLOPES,
     changes_of,
     check_comparison,
     compared,
     contrasts_of,
+    datagrid,
     elasticity,
     pairs_of_levels,
     text_of,
 )
-from rhale_stats.margins.datagrid import GRID, GRIDS, datagrid
-from rhale_stats.margins.hypotheses import labelled_combinations
-from rhale_stats.margins.tables import estimates
+from rhale_stats.margins.tables import estimates, labelled_combinations
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions

@@ -1,40 +1,60 @@
-"""Averages with their intervals and covariance, and as tables."""
+"""Averages, and combinations of estimates, with their intervals and covariance, and as tables."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.inference.combinations import Estimates, refuse_beside
+from rhale_stats.arguments.checks import is_number
+from rhale_stats.arguments.words import shown
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.inference.combinations import (
+    Combinations,
+    Estimates,
+    combined,
+    equivalence_pvalues,
+    joint_test,
+    located,
+    refuse_beside,
+)
 from rhale_stats.inference.estimate import (
-    Estimate,
+    BOUNDS,
     Facts,
     by_errors,
     chosen_method,
+    estimate_of,
+    interval,
     kept_interval,
     student,
     with_intervals,
 )
 from rhale_stats.inference.notes import how_made
-from rhale_stats.printing.pages import Page, output, table_of, uncertainty_line
 from rhale_stats.printing.text import (
+    Page,
     bounds_text,
     cell,
     holds_model,
+    output,
     output_text,
     pvalue_text,
+    table_of,
     uncertainty,
+    uncertainty_line,
     with_facts,
 )
 from rhale_stats.schema.dimensions import OUTPUT, check_one_part, with_part_facts
+from rhale_stats.schema.kinds import AVERAGES
 from rhale_stats.schema.notes import with_notes
+from rhale_stats.schema.variables import variable
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
+
 
 # Of groups and designs, and effective units; below, log-normal outcomes are covered in 80 to 90 %.
 MIN_DEGREES = 30
@@ -67,18 +87,14 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
                 f"hypotheses(..., level={level:g})."
             )
         return result
-    dims = tuple(map(str, result["average"].dims))
-    se = result["average_se"].attrs
-    units, target, source = (str(se[name]) for name in ("units", "target", "source"))
-    facts = Facts(dims, "average over the rows", units, target, source)
-    values = (result[f"average{end}"].values for end in ("", "_se", "_df"))
-    average, error, degrees = values
-    estimate = Estimate(average, facts, error, degrees)
+    degrees = result["average_df"].values
+    estimate = estimate_of(result, "average", degrees, long_name="average over the rows")
     out = with_intervals(result, {"average": estimate}, level, "normal")
     ratios = _are_ratios(result)
     if not ratios.any():
         return out
-    ends, _ = by_errors(estimate._replace(values=np.where(ratios, average, 1.0), log=True), level)
+    values = np.where(ratios, estimate.values, 1.0)
+    ends, _ = by_errors(estimate._replace(values=values, log=True), level)
     ends = np.where(ratios[..., None], ends, out["average_ci"].values)
     about = {"method": f"{out['average_ci'].attrs['method']}; of ratios on the log scale"}
     return out.assign(average_ci=out["average_ci"].copy(data=ends).assign_attrs(about))
@@ -277,4 +293,102 @@ def page(result: xr.Dataset, most: int) -> Page:
         ),
         (table_of(["", *heads], table, len(lines), what, ""),),
         "summary(result), tidy(result), vcov(result)",
+    )
+
+
+# --- combinations of estimates --------------------------------------------------------------------
+
+
+KEPT = (
+    *("weight_kind", "output_name", "output_units", "output_label", "n_groups"),
+    *("effective_units", "software"),
+)
+
+
+def labelled_combinations(
+    result: xr.Dataset, estimates: Estimates, hypothesis: Any, margin: Any, adjust: str
+) -> xr.Dataset:
+    """The combinations that ``hypothesis`` names, with their errors, P and a test of all."""
+    combinations = combined(estimates, hypothesis)
+    p_values = student(
+        combinations.values, np.sqrt(_variances(combinations)), combinations.degrees
+    )["p_value"]
+    out = _labelled(result, estimates, combinations, "hypothesis", 0.0)
+    out = out.assign(p_value_adjusted=_variable("p_value_adjusted", adjusted(p_values, adjust)))
+    out.attrs |= {
+        f"joint_{name}": part for name, part in joint_test(combinations)._asdict().items()
+    }
+    out.attrs["adjust"] = adjust
+    if margin is None:
+        return out
+    low, high = _margin(margin)
+    p_values = equivalence_pvalues(combinations, low, high)
+    out = out.assign(p_equivalence=_variable("p_equivalence", p_values))
+    return out.assign_attrs(margin=[low, high])
+
+
+def labelled_locations(
+    result: xr.Dataset, estimates: Estimates, kind: str, level: float
+) -> xr.Dataset:
+    """Places of maxima, minima or zeros, with intervals by inversion of tests (math [119])."""
+    places, ends = located(estimates, kind, level)
+    out = _labelled(result, estimates, places, LOCATION, np.nan)
+    facts = Facts(("term",), "place on the axis", "feature units", "place", estimates.source)
+    return out.assign(average_ci=interval(facts, ends, level, INVERTED)).assign_coords(BOUNDS)
+
+
+def _variances(combinations: Combinations) -> FloatArray:
+    return np.maximum(np.diagonal(combinations.covariance), 0.0)
+
+
+def _variable(name: str, values: FloatArray, **facts: str) -> Any:
+    return variable(name, values, AVERAGES, **facts)
+
+
+def _labelled(
+    result: xr.Dataset, estimates: Estimates, combinations: Combinations, kind: str, null: float
+) -> xr.Dataset:
+    """Combinations with their errors, as averages have them."""
+    numbers = {
+        "average": combinations.values,
+        "average_se": np.sqrt(_variances(combinations)),
+        "average_df": combinations.degrees,
+        "average_cov": combinations.covariance,
+    }
+    facts = {"source": estimates.source, "target": "function of estimates"}
+    data = {name: _variable(name, values, **facts) for name, values in numbers.items()}
+    n_terms = len(combinations.texts)
+    coords: dict[str, Any] = {
+        name: ("term", np.array(values))
+        for name, values in {
+            "term": combinations.texts,
+            "of": combinations.texts,
+            "kind": [kind] * n_terms,
+            "contrast": [""] * n_terms,
+            "null": [null] * n_terms,
+        }.items()
+    }
+    coords["term_other"] = ("term_other", np.array(combinations.texts))
+    attrs: dict[str, Any] = {name: result.attrs[name] for name in KEPT if name in result.attrs}
+    attrs |= {
+        "method": HYPOTHESES,
+        "about": estimates.what,
+        "n_rows": int(result.attrs.get("n_rows", 0)),
+        "by": "",
+        "parameters": f"of {estimates.source}",
+    }
+    attrs.setdefault("weight_kind", "none")
+    return xr.Dataset(data, coords, attrs)
+
+
+def _margin(margin: Any) -> tuple[float, float]:
+    """Both ends of what counts as no difference."""
+    if is_number(margin) and 0 < margin < np.inf:
+        return -float(margin), float(margin)
+    if isinstance(margin, tuple | list) and len(margin) == 2 and all(map(is_number, margin)):
+        low, high = map(float, margin)
+        if low < high:
+            return low, high
+    raise ValueError(
+        f"margin must be a positive number, or a pair (low, high); got {shown(margin)}."
     )

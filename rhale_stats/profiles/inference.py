@@ -1,4 +1,4 @@
-"""Intervals, bands and bootstrap of profiles (math section 5 and [29]), and their differences."""
+"""Errors, intervals, bands and bootstrap of profiles (math [29], [80]), and their differences."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.arguments.survey import design_text
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
 from rhale_stats.arguments.times import as_values
-from rhale_stats.arrays import delta, intervals, resample
+from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
@@ -21,16 +21,24 @@ from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.draws import Replication, Resampling, check_boot, draws_of
 from rhale_stats.inference.estimate import (
     Estimate,
-    Facts,
     Joint,
     Replicates,
     chosen_method,
+    covariance_array,
+    estimate_of,
     joint_quantiles,
     of_one_scale,
     with_bands,
     with_intervals,
 )
-from rhale_stats.inference.parameters import refuse_shared
+from rhale_stats.inference.parameters import (
+    KIND,
+    Directions,
+    check_model,
+    errors,
+    refuse_shared,
+    sources,
+)
 from rhale_stats.inference.results import (
     CONSTANT,
     ComparisonOptions,
@@ -39,14 +47,31 @@ from rhale_stats.inference.results import (
     labelled_differences,
     no_difference,
 )
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.printing.text import number_text
-from rhale_stats.profiles import parameters
-from rhale_stats.profiles.data import VARIABLES, check_profile, is_nominal, one_profile, variable
-from rhale_stats.profiles.parameters import groups_of, of_bins
-from rhale_stats.profiles.rows import KEPT, BinnedOutputs, Curves, Shapley, check_rows, rows_behind
+from rhale_stats.profiles.data import (
+    N_GRID,
+    VARIABLES,
+    ProfileAxis,
+    check_profile,
+    is_nominal,
+    one_profile,
+    pair_of,
+    variable,
+)
+from rhale_stats.profiles.inputs import ProfileInputs, at_rows
+from rhale_stats.profiles.rows import (
+    KEPT,
+    BinnedOutputs,
+    Curves,
+    RowErrors,
+    Shapley,
+    check_rows,
+    rows_behind,
+)
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
-from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, row_labels
+from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import padded
 
@@ -283,7 +308,7 @@ def std_error(
             "std_error(profile, ice(model, X), groups=...), or std_error(profile, groups=..., "
             "model=results, X=X)."
         )
-    return parameters.std_error(profile, rows, groups, fitted)
+    return errors_of_profile(profile, rows, groups, fitted)
 
 
 def vcov(profile: xr.Dataset, feature: str | int | None, estimand: str) -> xr.DataArray:
@@ -292,19 +317,9 @@ def vcov(profile: xr.Dataset, feature: str | int | None, estimand: str) -> xr.Da
     if estimand != "curve":
         raise ValueError(f"of must be 'curve' for profiles, which have no bins; got {estimand!r}.")
     row = one_profile(with_errors(profile), feature)
-    covariance = row["curve_cov"]
-    return xr.DataArray(
-        covariance.values,
-        {"grid": row["grid"].values, "grid_other": row["grid"].values},
-        ("grid", "grid_other"),
-        "covariance",
-        {
-            "long_name": "covariance of the curve",
-            "target": covariance.attrs["target"],
-            "source": covariance.attrs["source"],
-            "feature": str(row["feature"].values),
-        },
-    )
+    facts = estimate_of(row, "curve", long_name="curve").facts
+    axes = {"grid": row["grid"].values}
+    return covariance_array(row["curve_cov"].values, axes, facts, str(row["feature"].values))
 
 
 def for_hypotheses(
@@ -328,7 +343,7 @@ def for_hypotheses(
         f"the curve of {row['feature'].item()}",
         places=None if is_nominal(row) else np.asarray(row["grid_value"].values),
         slopes=row.attrs.get("ice_kind") == "derivative",
-        influences=parameters.influences_of(profile, row, rows, groups),
+        influences=influences_of(profile, row, rows, groups),
     )
 
 
@@ -353,21 +368,17 @@ def confint(
     """``curve_ci`` by standard errors and Student's t, or by replicates."""
     profile = with_errors(profile)
     chosen = chosen_method(method, boot, ("normal", *METHODS))
-    estimate = estimate_of(profile)
+    estimate = _curves(profile)
     if chosen != "normal":
         boot = check_boot(profile, boot, ["curve"], "bootstrap(ice, profile)", chosen)
         estimate = estimate._replace(replicates=_replicates(profile, boot))
     return with_intervals(profile, {"curve": estimate}, level, chosen)
 
 
-def estimate_of(profile: xr.Dataset) -> Estimate:
+def _curves(profile: xr.Dataset) -> Estimate:
     """The curves of all features with their standard errors, (feature, grid)."""
     profile = profile.transpose("feature", "grid", ...)
-    dims, _, units = VARIABLES["curve"]
-    attrs = profile["curve_se"].attrs
-    facts = Facts(dims, "the curve", units, str(attrs["target"]), str(attrs["source"]))
-    values, se = profile["curve"].values, profile["curve_se"].values
-    return Estimate(values, facts, se, degrees_of(profile))
+    return estimate_of(profile, "curve", degrees_of(profile), long_name="the curve")
 
 
 def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
@@ -412,7 +423,7 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
             joint = of_one_scale(covariance, degrees)
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
     by_name = {"curve": padded(quantiles, (profile.sizes["grid"],))}
-    return with_bands(profile, {"curve": estimate_of(profile)}, by_name, level)
+    return with_bands(profile, {"curve": _curves(profile)}, by_name, level)
 
 
 def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
@@ -464,12 +475,6 @@ class CommonGrid(NamedTuple):
     degrees: FloatArray
 
 
-def _welch(rows: tuple[xr.Dataset, xr.Dataset]) -> FloatArray:
-    """Degrees of freedom of the difference of two profiles that are independent."""
-    variances = [row["curve_se"].values ** 2 for row in rows]
-    return intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
-
-
 def compared(
     a: xr.Dataset,
     b: xr.Dataset,
@@ -479,105 +484,68 @@ def compared(
 ) -> CommonGrid:
     """One feature of both profiles, paired if both are made from the same rows.
 
-    ``code`` are the groups of the pairs, which may depend on each other within one.
+    ``code`` are the groups of the pairs, which may depend on each other within one. M-plots are
+    compared in the bins where both have rows, at the midpoint of their mean places, math [42].
     """
     rows = one_profile(a, name), one_profile(b, name)
+    _check_grids(rows, name, in_bins=a.attrs["method"] == "m_plot")
+    curves, grids = ([row[key].values for row in rows] for key in ("curve", "grid_value"))
+    compared_at = np.ones(len(grids[0]), dtype=bool)
     if a.attrs["method"] == "m_plot":
-        return _compared_bins(rows, name, pairs, code)
-    grids = [row["grid_value"].values for row in rows]
-    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
-    if not np.array_equal(grids[0], grids[1]) or levels[0] != levels[1]:
-        raise ValueError(
-            f"a and b must have one grid; those of feature {name!r} differ. Make b on the grid of "
-            f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
-        )
-    values = rows[0]["curve"].values, rows[1]["curve"].values
-    if pairs is None or not len(grids[0]):  # a constant feature has no curve
+        compared_at = np.isfinite(curves[0]) & np.isfinite(curves[1])
+    if pairs is None or not compared_at.any():  # a constant feature has no curve
         covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-        return CommonGrid(grids[0], values, covariance, _welch(rows))
-    sides = [rows_behind(pair_rows, name) for pair_rows in pairs]
-    centering = str(a.attrs["centering"])
-    group = None if code is None else _groups_at(pairs[0], name, code)
-    if group is not None:
-        return CommonGrid(grids[0], values, *_by_groups(sides, group, centering))
-    moved = [pair_rows.influences(centering) for pair_rows in sides]
-    weight, frequency = sides[0].weight, sides[0].frequency
-    error = kernel.mean_of_rows(moved[0] - moved[1], weight, frequency=frequency)
-    degrees = np.full(len(grids[0]), float(error.n_effective) - 1)
-    return CommonGrid(grids[0], values, error.covariance, degrees)
+        variances = [row["curve_se"].values ** 2 for row in rows]
+        degrees = intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
+    else:
+        covariance, degrees = _of_pairs(pairs, name, code, str(a.attrs["centering"]))
+    return CommonGrid(
+        np.mean(grids, axis=0)[compared_at],
+        (curves[0][compared_at], curves[1][compared_at]),
+        covariance[np.ix_(compared_at, compared_at)],
+        degrees[compared_at],
+    )
 
 
-def _groups_at(
-    rows: xr.Dataset, name: str, code: IntArray | SamplingDesign
-) -> IntArray | SamplingDesign:
-    """Groups of the rows that a feature has, from 0 without gaps; or the design of these rows."""
-    row = one_profile(rows, name)
-    has_curve = ~np.isnan(row["x"].values)
-    if "ice" in row:
-        has_curve = ~np.isnan(row["ice"].transpose("obs", "grid").values).any(axis=1)
-    if isinstance(code, SamplingDesign):
-        return code.take(has_curve)
-    return np.asarray(np.unique(code[has_curve], return_inverse=True)[1])
-
-
-def _by_groups(
-    sides: Sequence[Curves | BinnedOutputs | Shapley],
-    group: IntArray | SamplingDesign,
+def _of_pairs(
+    pairs: tuple[xr.Dataset, xr.Dataset],
+    name: str,
+    code: IntArray | SamplingDesign | None,
     centering: str,
 ) -> tuple[FloatArray, FloatArray]:
-    """Covariance of the difference of two curves of the same groups, and its degrees."""
-    a, b = sides
-    if isinstance(a, Shapley) and isinstance(b, Shapley):
-        of_sides = [side.of_groups(group, centering) for side in (a, b)]
-        moved = of_sides[0].moved - of_sides[1].moved
-        return moved.T @ moved, np.minimum(of_sides[0].degrees, of_sides[1].degrees)
-    apart = a.influences(centering) - b.influences(centering)
-    units = delta.of_groups(apart, a.weight, group, frequency=a.frequency)
-    degrees = np.full(apart.shape[1], max(units.degrees, 0.0))
-    return units.moved.T @ units.moved, degrees
-
-
-def _compared_bins(
-    rows: tuple[xr.Dataset, xr.Dataset],
-    name: str,
-    pairs: tuple[xr.Dataset, xr.Dataset] | None,
-    code: IntArray | SamplingDesign | None,
-) -> CommonGrid:
-    """M-plots in the bins where both have rows, at the midpoint of their mean places.
-
-    For pairs the difference is the M-plot of the difference of the outputs, math [42].
-    """
-    edges = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
-    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
-    if not np.array_equal(edges[0], edges[1]) or levels[0] != levels[1]:
-        raise ValueError(
-            f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
-            f"bins=GivenBins of the same edges, and of the same levels."
-        )
-    both_known = np.all([np.isfinite(row["curve"].values) for row in rows], axis=0)
-    if not both_known.any():
-        nothing = np.zeros(0)
-        return CommonGrid(nothing, (nothing, nothing), np.zeros((0, 0)), nothing)
-    grid = np.mean([row["grid_value"].values for row in rows], axis=0)[both_known]
-    values = rows[0]["curve"].values[both_known], rows[1]["curve"].values[both_known]
-    degrees = _welch(rows)
-    covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
-    if pairs is not None:
-        a, b = [rows_behind(pair_rows, name) for pair_rows in pairs]
-        assert isinstance(a, BinnedOutputs), "M-plots keep outputs"
-        assert isinstance(b, BinnedOutputs), "M-plots keep outputs"
+    """Covariance of the difference of two curves of the same rows, and its degrees of freedom."""
+    a, b = (rows_behind(pair_rows, name) for pair_rows in pairs)
+    group = groups_at(code, a.rows)
+    if isinstance(a, BinnedOutputs) and isinstance(b, BinnedOutputs):
         if not np.array_equal(a.cell, b.cell):
             raise ValueError(
                 f"paired must have the rows in the same bins; those of feature {name!r} are in "
                 f"others. Leave paired out for rows that are independent."
             )
-        group = None if code is None else _groups_at(pairs[0], name, code)
-        covariance, degrees, _ = of_bins(
-            replace(a, values=a.values - b.values), rows[0], str(pairs[0].attrs["centering"]), group
+        difference = replace(a, values=a.values - b.values).errors(centering, group)
+        return difference.covariance, difference.degrees
+    first, second = (side.errors(centering, group) for side in (a, b))
+    moved = first.units.moved - second.units.moved
+    return moved.T @ moved, np.minimum(first.degrees, second.degrees)
+
+
+def _check_grids(rows: tuple[xr.Dataset, xr.Dataset], name: str, *, in_bins: bool) -> None:
+    """Raise ``ValueError`` unless both have the same points, bins or levels."""
+    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    places = [row["grid_value"].values for row in rows]
+    if in_bins:
+        places = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
+    if np.array_equal(places[0], places[1]) and levels[0] == levels[1]:
+        return
+    if in_bins:
+        raise ValueError(
+            f"a and b must have the same bins; those of feature {name!r} differ. Make both with "
+            f"bins=GivenBins of the same edges, and of the same levels."
         )
-        if group is None:
-            degrees = np.minimum(*map(degrees_of, rows))
-    return CommonGrid(grid, values, covariance[np.ix_(both_known, both_known)], degrees[both_known])
+    raise ValueError(
+        f"a and b must have one grid; those of feature {name!r} differ. Make b on the grid of "
+        f"a: grid={{{name!r}: a['grid_value'].sel(feature={name!r}).dropna('grid')}}."
+    )
 
 
 def check_pairs(
@@ -641,3 +609,293 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
         source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"
         source = f"pairs of {design_text(code)}" if isinstance(code, SamplingDesign) else source
     return labelled_differences(differences, a, b, names, source, request)
+
+
+# --- standard errors by groups, and with parameters -----------------------------------------------
+
+
+# Units in the last place that a mean over rows may differ by, summed in another order.
+MEAN_ROUNDING = 64
+NO_PARTS = ("curve_se_rows", "curve_se_model", "curve_df", "curve_band", "curve_ci")
+NO_WEIGHTS = (
+    "local must be given for a profile with weights, which it does not keep. Pass the ICE curves "
+    "with the same weights: std_error(profile, ice(model, X, weights=...), model=results, X=X)."
+)
+
+
+class FromModel:
+    """The curves of a profile, asked of the model anew, with their changes by direction."""
+
+    def __init__(self, profile: xr.Dataset, rows: xr.Dataset | None, directions: Directions):
+        self.profile, self.rows, self.directions = profile, rows, directions
+        table = directions.changes.table
+        self.numbers = np.arange(table.n_rows)
+        weighted = str(profile.attrs["weight_kind"]) != "none"
+        if rows is not None:
+            self.numbers = np.asarray(rows[ROW_NUMBER].values)
+        elif weighted:
+            raise ValueError(NO_WEIGHTS)
+        weights = rows["weight"].values if rows is not None and weighted else None
+        self.options = ModelOptions(
+            weights=weights,
+            weight_kind=str(profile.attrs["weight_kind"]) if weighted else "precision",
+            missing=self._missing(),
+        )
+        every = feature_names(profile)
+        # A constant feature has no grid.
+        names = [name for name in every if one_profile(profile, name).sizes["grid"]]
+        names = names or every[:1]
+        pairs = {name: pair for name in names if (pair := pair_of(one_profile(profile, name)))}
+        self.inputs = ProfileInputs.used(
+            table.take(self.numbers).data,
+            [name for name in names if name not in pairs],
+            self.options,
+            pairs=[[name for name, _ in pair] for pair in pairs.values()],
+        )
+        self.quotients = self.inputs.quotients(directions.changes.ask, probe=False)
+        self.axes: dict[str, ProfileAxis] = {}
+        if profile.attrs["method"] != "m_plot":
+            grid: dict[str, Any] = {
+                name: [points for _, points in pairs[name]] if name in pairs else points
+                for name in names
+                if len(points := self._grid(name))
+            }
+            self.axes = {axis.name: axis for axis in self.inputs.axes(grid, N_GRID, "quantile")}
+
+    def _grid(self, name: str) -> NDArray[Any]:
+        row = one_profile(self.profile, name)
+        if not is_nominal(row):
+            return np.asarray(row["grid_value"].values)
+        return np.asarray(row["level"].values)
+
+    def _missing(self) -> str:
+        """What was done with missing values, as the numbers of rows show."""
+        if "n_missing" not in self.profile:
+            return "raise"
+        gone, n_obs = self.profile["n_missing"].values > 0, self.profile["n_obs"]
+        if "grid" in n_obs.dims or not gone.any():
+            return "drop"
+        whole = float(self.profile.attrs["n_rows"])
+        if str(self.profile.attrs["weight_kind"]) == "frequency" and self.rows is not None:
+            whole = float(self.rows["weight"].sum())
+        return "bin" if (n_obs.values[gone] == whole).all() else "drop"
+
+    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[FloatArray, Curves]:
+        """Change of the curve by direction, and the ICE curves."""
+        axis, inputs = self.axes[name], self.inputs
+        weight = inputs.weight_of(axis)
+        last_curves: list[FloatArray] = []
+        total = np.zeros(0)
+        for rows, curves, _ in inputs.curves(self.quotients, axis):
+            w = np.ones(curves.shape[1]) if weight is None else weight[rows]
+            part = np.einsum("org,r->og", curves, w)
+            total = part if not last_curves else total + part
+            last_curves.append(curves[-1])
+        values = np.concatenate(last_curves)
+        total = total / (len(values) if weight is None else weight.sum())
+        if derivative:
+            total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
+        places = inputs.places(axis)
+        if centering != "none":
+            centre = kernel.centre_of(centering, axis.grid, places.share(weight))
+            total = total - (total @ centre)[:, None]
+        used = np.flatnonzero(inputs.with_curve(axis))
+        return total, Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative)
+
+    def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
+        """Change of an M-plot by direction."""
+        answers = at_rows(self.quotients)[outputs.rows]
+        weight = outputs.base
+        mean = np.zeros((answers.shape[1], len(outputs.grid)))
+        np.add.at(mean.T, outputs.cell, answers * weight[:, None])
+        total = np.bincount(outputs.cell, weight, len(outputs.grid))
+        mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
+        centre = outputs.centre(outputs.means(outputs.values), centering)
+        constant = mean @ (total / total.sum() if centre is None else centre)
+        return np.asarray(mean - constant[:, None])
+
+
+def errors_of_profile(
+    profile: xr.Dataset,
+    rows: xr.Dataset | None,
+    groups: GroupsOrDesign | None,
+    fitted: Fitted | None,
+) -> xr.Dataset:
+    """A profile with standard errors by groups of rows, with parameters, or both."""
+    directions = None
+    frequency = str(profile.attrs["weight_kind"]) == "frequency"
+    if fitted is not None:
+        directions = Directions.of(
+            *(fitted, profile.attrs | model_facts(profile)),
+            frequency=frequency,
+            is_survey=isinstance(groups, SurveyDesign),
+        )
+    from_model = None if directions is None else FromModel(profile, rows, directions)
+    code, n_groups = groups_of(groups, rows, from_model)
+    errors_of_features = [
+        _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
+    ]
+    source = "rows" if n_groups is None else f"rows in {n_groups} groups"
+    if isinstance(code, SamplingDesign):
+        source = design_text(code)
+    return _with_errors(profile, errors_of_features, source, n_groups, directions)
+
+
+def groups_of(
+    groups: GroupsOrDesign | None, rows: xr.Dataset | None, from_model: FromModel | None
+) -> tuple[IntArray | SamplingDesign | None, int | None]:
+    """Numbers of the groups of all rows."""
+    if groups is None:
+        return None, None
+    labels, n_rows, weight = None, 0, None
+    if rows is not None:
+        labels, n_rows = row_labels(rows), rows.sizes["obs"]
+        weight = rows["weight"].values if "weight" in rows else None
+    elif from_model is not None:
+        table = from_model.directions.changes.table
+        n_rows = table.n_rows
+        labels = None if table.index is None else table.index.to_numpy()
+    used = np.ones(n_rows, dtype=bool)
+    code = row_groups(groups, labels, used, "groups", "rows of the profile", weight)
+    if isinstance(code, SamplingDesign):
+        return code, int(code.degrees) + 1  # degrees of freedom are one less
+    n_groups = int(code.max(initial=-1)) + 1
+    if n_groups < 2:
+        raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
+    return code, n_groups
+
+
+def _rounding(row: xr.Dataset) -> float:
+    """How far a mean curve of one feature can change by rounding, centred or not."""
+    largest = np.abs(np.append(row["curve"].values, row["curve_offset"].values))
+    error = float(row["output_error"]) if "output_error" in row else 0.0
+    return MEAN_ROUNDING * float(np.spacing(np.nanmax(largest))) + float(np.nan_to_num(error))
+
+
+def _of_feature(
+    profile: xr.Dataset,
+    name: str,
+    rows: xr.Dataset | None,
+    code: IntArray | SamplingDesign | None,
+    from_model: FromModel | None,
+) -> dict[str, FloatArray]:
+    """Standard errors of the curve of one feature, with their parts, by the end of their names."""
+    row = one_profile(profile, name)
+    if not row.sizes["grid"]:
+        return {}
+    behind = _behind(profile, row, rows, code, from_model)
+    by_rows, degrees, units = behind.errors
+    if from_model is None or behind.change is None:
+        se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
+        return {"se": se, "cov": by_rows, "df": degrees}
+    directions, curve = from_model.directions, row["curve"].values
+    check_model(behind.change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
+    used = from_model.numbers[behind.used]
+    covariances = directions.covariances(by_rows, behind.change[:-1], units, used)
+    gone = np.isnan(curve)
+    covariances.total[gone] = covariances.total[:, gone] = np.nan
+    covariances.model[gone] = covariances.model[:, gone] = np.nan
+    degrees = directions.degrees(covariances, degrees)
+    return errors(covariances) | {"cov": covariances.total, "df": degrees}
+
+
+class Behind(NamedTuple):
+    """What the curve of one feature is made of: its rows, and its change by direction."""
+
+    errors: RowErrors
+    used: IntArray
+    change: FloatArray | None
+
+
+def _behind(
+    profile: xr.Dataset,
+    row: xr.Dataset,
+    rows: xr.Dataset | None,
+    code: IntArray | SamplingDesign | None,
+    from_model: FromModel | None,
+) -> Behind:
+    """What the curve of one feature is made of, by its rows or asked of the model anew."""
+    name, centering, change = str(row["feature"].values), str(profile.attrs["centering"]), None
+    behind: Curves | BinnedOutputs | Shapley
+    if from_model is not None and profile.attrs["method"] != "m_plot":
+        derivative = profile.attrs.get("ice_kind") == "derivative"
+        change, behind = from_model.curves(name, derivative=derivative, centering=centering)
+    else:
+        assert rows is not None, "groups come with rows, and M-plots keep theirs"
+        behind = rows_behind(rows, name)
+        if from_model is not None and isinstance(behind, BinnedOutputs):
+            change = from_model.bins(behind, centering)
+    errors = behind.errors(centering, groups_at(code, behind.rows))
+    return Behind(errors, behind.rows, change)
+
+
+def influences_of(
+    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset, groups: GroupsOrDesign | None
+) -> FloatArray | None:
+    """Influences of all rows, or of their groups, (unit, grid); None where these are not there."""
+    if ("n_groups" in profile.attrs) != (groups is not None) and not (
+        rows is profile and groups is None
+    ):
+        raise ValueError("groups must be given if std_error was given them, and only then.")
+    by_rows_alone = groups is None and "n_groups" in profile.attrs
+    if "obs" not in rows.dims or by_rows_alone or "fitted_model" in profile.attrs:
+        return None
+    code, _ = groups_of(groups, rows, None)
+    every = np.arange(rows.sizes["obs"]) if code is None else code
+    shap = profile.attrs["method"] == "shap_dependence"
+    behind = _behind(profile, row, rows, every if shap else code, None)
+    moved = behind.errors.units.moved
+    if isinstance(every, SamplingDesign):
+        return moved
+    # Rows and groups without this feature do not move it.
+    out = np.zeros((int(every.max()) + 1, moved.shape[1]))
+    out[np.unique(every[behind.used])] = moved
+    return out
+
+
+def groups_at(
+    group: IntArray | SamplingDesign | None, rows: IntArray
+) -> IntArray | SamplingDesign | None:
+    """Groups of some of the rows, from 0 without gaps."""
+    if isinstance(group, SamplingDesign):
+        return group.take(rows)
+    return None if group is None else np.unique(group[rows], return_inverse=True)[1]
+
+
+def _with_errors(
+    profile: xr.Dataset,
+    errors_of_features: Sequence[dict[str, FloatArray]],
+    source: str,
+    n_groups: int | None,
+    directions: Directions | None,
+) -> xr.Dataset:
+    """The profile with these errors in place of its own."""
+    n_grid = profile.sizes["grid"]
+    about: dict[str, Any] = {"kind": "central limit theorem", "target": "curve"}
+    source_of_end = dict.fromkeys(("se", "cov", "df"), source)
+    if directions is not None:
+        about["kind"], source_of_end = KIND, sources(directions, source)
+    ends = dict.fromkeys(
+        end for errors_of_feature in errors_of_features for end in errors_of_feature
+    ) or dict.fromkeys(source_of_end)
+    made = {}
+    for end in ends:
+        shape = (n_grid, n_grid) if end == "cov" else (n_grid,)
+        values = padded(
+            [
+                errors_of_feature.get(end, np.full(shape, np.nan))
+                for errors_of_feature in errors_of_features
+            ],
+            shape,
+        )
+        made[f"curve_{end}"] = variable(f"curve_{end}", values, source=source_of_end[end], **about)
+    out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
+    for name in ("n_groups", "parameters", "fitted_model"):
+        out.attrs.pop(name, None)
+    if n_groups is not None:
+        out.attrs["n_groups"] = n_groups
+    if directions is not None:
+        out.attrs |= directions.facts()
+        if directions.model.design is not None:  # what is not estimable has no value either
+            out["curve"] = out["curve"].where(~np.isnan(made["curve_se_model"][1]))
+    return out

@@ -284,7 +284,8 @@ class ProfileInputs(Sample):
                 "model_rows": 0 if quotients is None else quotients.n_rows,
             },
         )
-        n_missing = self._n_missing(axes)
+        # math [6]: a frequency weight is so many rows.
+        n_missing = self._counted([self.gone(axis) for axis in axes])
         n_beyond = self._counted([~axis.present for axis in axes]) - n_missing
         if n_beyond.any():
             out["n_beyond"] = variable("n_beyond", n_beyond)
@@ -293,10 +294,6 @@ class ProfileInputs(Sample):
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, [] if quotients is None else quotients.outputs.names)
-
-    def _n_missing(self, axes: Sequence[ProfileAxis]) -> NDArray[np.int64]:
-        """Rows without a value of each feature; math [6]: a frequency weight is so many rows."""
-        return self._counted([self.gone(axis) for axis in axes])
 
     def _counted(self, each: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
         """How many rows these are, of every feature."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import leverage, splines
+from rhale_stats.arrays import delta, leverage, splines
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import bin_edges, bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -23,19 +23,45 @@ from rhale_stats.schema.features import feature_names
 KEPT = {"m_plot": ("output_value", "x"), "shap_dependence": ("shap_value", "x", "smoothing")}
 
 
+class RowErrors(NamedTuple):
+    """Covariance of a curve by its rows or their groups, its degrees, and what these do to it."""
+
+    covariance: FloatArray
+    degrees: FloatArray
+    units: delta.Units
+
+
 @dataclass(frozen=True)
 class _Behind:
-    """What the curve of one feature is made of, row by row, and its grid."""
+    """What the curve of one feature is made of, row by row, and its grid.
+
+    ``rows`` are the numbers of these rows among all rows of the profile.
+    """
 
     values: FloatArray
     grid: FloatArray
     weight: FloatArray | None
     frequency: bool
+    rows: IntArray
 
     @property
     def base(self) -> FloatArray:
         """Weights of the rows, equal ones if there are none."""
         return np.ones(len(self.values)) if self.weight is None else self.weight
+
+    def influences(self, centering: str) -> FloatArray:
+        """What every row adds to the curve, (row, grid)."""
+        raise NotImplementedError
+
+    def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
+        """By rows, or by the groups of these rows, numbered from 0 without gaps, or a design."""
+        psi = self.influences(centering)
+        if group is None:
+            units = delta.of_rows(psi, self.weight, frequency=self.frequency)
+        else:
+            units = delta.of_groups(psi, self.weight, group, frequency=self.frequency)
+        covariance = units.moved.T @ units.moved
+        return RowErrors(covariance, np.full(len(covariance), max(units.degrees, 0.0)), units)
 
 
 @dataclass(frozen=True)
@@ -71,6 +97,7 @@ class BinnedOutputs(_Behind):
     """The output of the rows of an M-plot, and their bins."""
 
     cell: IntArray
+    name: str
 
     def means(self, values: FloatArray) -> kernel.BinMeans:
         """Of these values in the bins."""
@@ -87,6 +114,39 @@ class BinnedOutputs(_Behind):
         """What every row adds to the curve."""
         means = self.means(self.values)
         return kernel.bin_influences(self.values, self.cell, means, self.grid, centering)
+
+    def centre(self, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+        """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
+        if centering == "mean":
+            return None
+        centre, has_rows = np.zeros(len(self.grid)), means.share > 0
+        centre[has_rows] = kernel.centre_of(centering, self.grid[has_rows], means.share[has_rows])
+        return centre
+
+    def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
+        """Every bin has rows of its own."""
+        means = self.means(self.values)
+        units, degrees, n_units = delta.of_bins(
+            self.values,
+            self.cell,
+            means,
+            self.centre(means, centering),
+            self.weight,
+            group,
+            frequency=self.frequency,
+        )
+        if group is None:
+            covariance = kernel.bin_curve(means, self.grid, centering).covariance
+            return RowErrors(covariance, degrees, units)
+        few = np.flatnonzero((n_units < 2) & (means.share > 0))
+        if len(few):
+            raise ValueError(
+                f"groups must be at least two in every bin; bin {few[0]} of feature {self.name!r} "
+                f"has rows of 1. Use fewer bins or larger groups of levels."
+            )
+        covariance, gone = units.moved.T @ units.moved, means.share == 0
+        covariance[gone] = covariance[:, gone] = np.nan
+        return RowErrors(covariance, degrees, units)
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """The same statistics of rows that were drawn anew."""
@@ -123,6 +183,14 @@ class Shapley(_Behind):
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
         return self._smoothed(centering)[2]
+
+    def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
+        """Groups have their leverage on splines."""
+        if group is None:
+            return super().errors(centering)
+        moved, degrees = self.of_groups(group, centering)
+        units = delta.Units(moved, np.arange(len(self.values)), np.nan)
+        return RowErrors(moved.T @ moved, degrees, units)
 
     def of_groups(
         self, group: IntArray | SamplingDesign, centering: str
@@ -192,7 +260,7 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutpu
         curves = row["ice"].transpose("obs", "grid").values
         # Rows without a value have curves with missing="bin", but no place.
         has_curve = ~np.isnan(curves).any(axis=1) & (row.sizes["grid"] > 0)
-    x = x[has_curve]
+    x, rows = x[has_curve], np.flatnonzero(has_curve)
     weight = row["weight"].values[has_curve] if "weight" in row else None
     frequency = profile.attrs["weight_kind"] == "frequency"
     if method == "m_plot":
@@ -202,16 +270,17 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutpu
         elif len(grid):
             edges = np.append(row["bin_left"].values, row["bin_right"].values[-1])
             cell = bin_index(edges, x)
-        return BinnedOutputs(row["output_value"].values[has_curve], grid, weight, frequency, cell)
+        values, name = row["output_value"].values[has_curve], str(row["feature"].values)
+        return BinnedOutputs(values, grid, weight, frequency, rows, cell, name)
     places = (
         kernel.level_places(x.astype(np.intp), len(grid)) if nominal else kernel.places(grid, x)
     )
     if curves is not None:
         derivative = profile.attrs.get("ice_kind") == "derivative"
-        return Curves(curves[has_curve], grid, weight, frequency, places, derivative)
+        return Curves(curves[has_curve], grid, weight, frequency, rows, places, derivative)
     smoother = smoother_of(str(row["feature"].values), x, grid, weight, nominal=nominal)
     values, smoothing = row["shap_value"].values[has_curve], float(row["smoothing"])
-    return Shapley(values, grid, weight, frequency, places, smoother, smoothing)
+    return Shapley(values, grid, weight, frequency, rows, places, smoother, smoothing)
 
 
 def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:

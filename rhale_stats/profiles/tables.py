@@ -9,27 +9,28 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.notes import how_made, interval_notes
-from rhale_stats.inference.parts import parts_note
-from rhale_stats.printing import text
-from rhale_stats.printing.pages import (
+from rhale_stats.inference.notes import how_made, interval_notes, parts_note
+from rhale_stats.printing.text import (
     IMPORTANCE,
     Page,
-    feature_lines,
-    output,
-    rows_text,
-    table_of,
-    uncertainty_line,
-)
-from rhale_stats.printing.text import (
     beyond_notes,
     bounds_text,
     cell,
+    feature_lines,
     holds_model,
+    number_cell,
     number_text,
+    output,
     output_text,
     percent,
+    region_text,
+    rows_text,
+    table_lines,
+    table_of,
+    uncertainty,
+    uncertainty_line,
     with_facts,
 )
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile, pair_of
@@ -61,16 +62,9 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         table = glance(profile, level)
         heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
         numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
-        lines = [
-            [
-                str(line["n_grid"]),
-                str(line["n_obs"]),
-                *[number_text(line[name]) for name in numbers],
-            ]
-            if line["kind"] != "constant"
-            else ["0", "constant", "", "", "", ""]
-            for _, line in table.iterrows()
-        ]
+        lines = table_lines(table, ["n_grid", "n_obs", *numbers], number_cell)
+        for number in np.flatnonzero(table["kind"] == "constant"):
+            lines[number] = ["0", "constant", "", "", "", ""]
         stubs = table["term"].tolist()
         meanings += [
             "importance: standard deviation of the curve over the rows. heterog.: root mean square "
@@ -106,7 +100,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
-    title = f"{title}{text.region_text(profile)}"
+    title = f"{title}{region_text(profile)}"
     part = profile if feature is None else profile.sel(feature=name)
     model_rows = f"{attrs['model_rows']}"
     if attrs.get("answers_from", "predictions") != "predictions":
@@ -116,7 +110,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
-        cells.append(["Uncertainty:", text.uncertainty(_source(profile)), "", ""])
+        cells.append(["Uncertainty:", uncertainty(_source(profile)), "", ""])
     if "shapley" in attrs:
         meanings += [
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
@@ -226,30 +220,36 @@ def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataAr
     profile = check_profile(profile)
     row = one_profile(profile, feature)
     name = feature_names(profile)[feature_position(profile, feature)]
-    values_at = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
-    if not isinstance(x, xr.DataArray) and values_at.ndim == 1:
-        values_at = xr.DataArray(values_at.values, dims="grid")
-    grid, curve = row["grid_value"].values, row["curve"].values
     if pair_of(row):
         raise ValueError(
             f"feature must be a single feature; {name!r} is a pair. tidy(profile) has the "
             f"values at its points."
         )
-    if is_nominal(row):
-        levels = row["level"].values.tolist()
-        texts = np.vectorize(level_text, otypes=[str])(values_at.values)
+    levels = row["level"].values.tolist() if is_nominal(row) else []
+    out = values_on_grid(x, row["grid_value"].values, row["curve"].values, levels, name)
+    return out.rename("curve").assign_attrs({**profile["curve"].attrs, "feature": name})
+
+
+def values_on_grid(
+    x: Any, grid: FloatArray, curve: FloatArray, levels: list[str], feature: str
+) -> xr.DataArray:
+    """A curve at values of its feature, straight between the points of its grid; or at levels."""
+    points = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
+    if not isinstance(x, xr.DataArray) and points.ndim == 1:
+        points = points.rename(dim_0="grid")
+    if levels:
+        texts = np.vectorize(level_text, otypes=[str])(points.values)
         unknown = sorted(set(texts.ravel().tolist()) - set(levels))
         if unknown:
             raise ValueError(
-                f"x must be levels of feature {name!r}, {', '.join(levels)}; got "
+                f"x must be levels of feature {feature!r}, {', '.join(levels)}; got "
                 f"{', '.join(unknown)}."
             )
         values = curve[np.vectorize(levels.index, otypes=[np.intp])(texts)]
-        values_at = values_at.astype(str)
+        points = points.astype(str)
     elif len(grid):
-        values = np.interp(as_numbers(values_at.values, "x"), grid, curve, np.nan, np.nan)
+        values = np.interp(as_numbers(points.values, "x"), grid, curve, np.nan, np.nan)
     else:
-        values = np.full(values_at.shape, np.nan)
-    out = xr.DataArray(values, dims=values_at.dims, coords=values_at.coords, name="curve")
-    out.attrs = {**profile["curve"].attrs, "feature": name}
-    return out if "x" in out.coords else out.assign_coords(x=(values_at.dims, values_at.values))
+        values = np.full(points.shape, np.nan)
+    out = xr.DataArray(values, dims=points.dims, coords=points.coords)
+    return out if "x" in out.coords else out.assign_coords(x=(points.dims, points.values))

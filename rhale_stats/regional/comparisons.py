@@ -174,19 +174,13 @@ def regional_pdp(
 
     Parameters
     ----------
-    model, X, options
-        As in `local_effects`; the output is one, and no value is missing.
-    feature : str or int
-        Whose effect, by name or number.
-    %(conditioning)s
+    model, X, feature, conditioning, search, options, rng, progress
+        As in `regional_shap`, without ``min_share``. With ``test="permutation"`` any rows exchange
+        their conditioning values, not only neighbours along the feature: an ICE curve does not
+        depend on where its row is.
     n_grid : int, default 30
         Points from the least to the largest value of the feature, at equal distances; its distinct
         values where these are no more.
-    search, rng
-        As in `regions`, without ``min_share``. With ``test="permutation"`` any rows exchange their
-        conditioning values, not only neighbours along the feature: an ICE curve does not depend on
-        where its row is.
-    %(progress)s
 
     Returns
     -------
@@ -291,17 +285,13 @@ def regional_ale(
 
     Parameters
     ----------
-    model, X, options
-        As in `local_effects`; the output is one, and no value is missing.
-    feature : str or int
-        Whose effect, by name or number.
-    %(conditioning)s
+    model, X, feature, conditioning, search, options, rng, progress
+        As in `regional_shap`.
     n_bins : int, default 20
         Equal bins along the feature, the same in all nodes. Local effects are the slopes across
         them (math [2]).
-    loss, search, rng
+    loss
         As in `regions`.
-    %(progress)s
 
     Returns
     -------

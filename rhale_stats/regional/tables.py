@@ -10,15 +10,20 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.printing.pages import Page, largest_first, output, table_of
 from rhale_stats.printing.text import (
     INDENT,
     STARS,
+    Page,
     count_text,
+    largest_first,
     number_text,
+    output,
     percent,
     permutation_text,
+    plain_table,
     stars,
+    table_of,
+    term_lines,
     text_of,
     with_facts,
 )
@@ -102,9 +107,6 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
 
 def _pruning_table(tree: xr.Dataset) -> SimpleTable:
     """The trees that were compared, the largest first."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
     sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
     n_regions = sequence["pruning_n_regions"].values
     chosen = int((tree["region"] >= 0).sum())
@@ -118,8 +120,7 @@ def _pruning_table(tree: xr.Dataset) -> SimpleTable:
     ]
     heads = ["penalty", "held-out loss", "std err", ""]
     stubs = [count_text(int(number), "region") for number in n_regions]
-    form = fmt_params | {"data_aligns": "rrrl"}
-    return SimpleTable(lines, heads, stubs, "Pruning", txt_fmt=form)
+    return plain_table(lines, heads, stubs, "Pruning", "rrrl")
 
 
 def _no_regions(tree: xr.Dataset) -> str:
@@ -243,6 +244,30 @@ def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: 
     return with_notes(with_facts(cells, title, lines, heads, names.tolist()), notes)
 
 
+# Columns of the pages of several trees and of pairs of columns, with their heads.
+REGIONS = {
+    "n_regions": "regions",
+    "loss": "loss",
+    "loss_left": "loss left",
+    "loss_drop": "drop",
+    "p_value": "P",
+    "first_split": "first split",
+}
+PAIRS = {
+    "loss_drop": "drop",
+    "loss": "of loss",
+    "p_value_adjusted": "P, adjusted",
+    "best_split": "best split",
+}
+
+
+def _cell(line: pd.Series, column: str) -> str:
+    """A number of a table of regions as it is printed."""
+    forms = {"loss": loss_text, "loss_left": loss_text, "loss_drop": drop_text}
+    forms |= dict.fromkeys(("p_value", "p_value_adjusted"), permutation_text)
+    return forms.get(column, str)(line[column])
+
+
 def trees_page(trees: xr.Dataset, most: int) -> Page:
     """The page of trees: one tree in full, or one line per feature."""
     every, attrs = trees_of(trees), trees.attrs
@@ -264,24 +289,12 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
         )
     table = glance_trees(trees, 0.95)
     order = largest_first(table["loss_drop"].where(table["n_regions"] > 1, 0.0).to_numpy())[:most]
-    lines = [
-        [
-            line["term"],
-            str(line["n_regions"]),
-            loss_text(line["loss"]),
-            loss_text(line["loss_left"]),
-            "" if np.isnan(line["loss_drop"]) else f"{line['loss_drop']:.1%}",
-            permutation_text(line["p_value"]),
-            line["first_split"],
-        ]
-        for _, line in table.iloc[order].iterrows()
-    ]
-    heads = ["", "regions", "loss", "loss left", "drop", "P", "first split"]
+    lines = term_lines(table.iloc[order], REGIONS, _cell)
     note = "drop: the part of the loss, the heterogeneity in bins, that the regions remove."
     return Page(
         f"Regions: effects on {output(trees)}",
         facts,
-        (table_of(heads, lines, len(table), "features", note),),
+        (table_of(["", *REGIONS.values()], lines, len(table), "features", note),),
         f"summary(trees, {table['term'].iloc[order[0]]!r}), plot(trees.isel(feature=0))",
     )
 
@@ -289,17 +302,8 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
 def interactions_page(matrix: xr.Dataset, most: int) -> Page:
     """The page of an interaction matrix: the largest drops of the loss first."""
     table = tidy_interactions(matrix, 0.95)
-    order = largest_first(table["loss_drop"].to_numpy())[:most]
-    lines = [
-        [
-            f"{line['term']} by {line['conditioning']}",
-            "" if np.isnan(line["loss_drop"]) else f"{line['loss_drop']:.1%}",
-            loss_text(line["loss"]),
-            permutation_text(line["p_value_adjusted"]),
-            line["best_split"],
-        ]
-        for _, line in table.iloc[order].iterrows()
-    ]
+    table = table.assign(term=table["term"] + " by " + table["conditioning"])
+    first = table.iloc[largest_first(table["loss_drop"].to_numpy())[:most]]
     tested = matrix.attrs["n_permutations"]
     return Page(
         f"Interactions: effects on {output(matrix)}, split by other columns",
@@ -309,8 +313,8 @@ def interactions_page(matrix: xr.Dataset, most: int) -> Page:
         ),
         (
             table_of(
-                ["", "drop", "of loss", "P, adjusted", "best split"],
-                lines,
+                ["", *PAIRS.values()],
+                term_lines(first, PAIRS, _cell),
                 len(table),
                 "pairs",
                 "drop: the part of the loss that the best split by that column removes.",
@@ -375,23 +379,11 @@ def _tidy_tree(tree: xr.Dataset) -> pd.DataFrame:
         pd.Series(tree[name].values, dtype="Int64").where(tree[name].values >= 0, pd.NA)
         for name in ("parent", "region")
     ]
-    return pd.DataFrame(
-        {
-            "term": str(tree["feature"].values),
-            "node": tree["node"].values,
-            "parent": parent,
-            "depth": tree["depth"].values,
-            "rule": tree["rule"].values,
-            "n_obs": tree["n_obs"].values,
-            "weight_share": tree["weight_share"].values,
-            "loss": tree["loss"].values,
-            "loss_drop": tree["loss_drop"].values,
-            "best_split": tree["best"].values,
-            "best_drop": tree["best_drop"].values,
-            "p_value": tree["pvalue"].values,
-            "region": region,
-        }
-    )
+    names = ["node", "depth", "rule", "n_obs", "weight_share", "loss", "loss_drop", "best"]
+    columns = {name: tree[name].values for name in [*names, "best_drop", "pvalue"]}
+    frame = pd.DataFrame({"term": str(tree["feature"].values), **columns, "region": region})
+    frame.insert(2, "parent", parent)
+    return frame.rename(columns={"best": "best_split", "pvalue": "p_value"})
 
 
 def _glance_tree(tree: xr.Dataset) -> dict[str, object]:

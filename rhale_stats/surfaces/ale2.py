@@ -1,39 +1,39 @@
-"""Second-order ALE of two features."""
+"""Second-order effects of two features: how a surface is made, labelled and evaluated."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_finite
 from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.description import describe
-from rhale_stats.bins.rule import BinRule
+from rhale_stats.arguments.words import first_rows
+from rhale_stats.arrays import binning
+from rhale_stats.arrays import second_order as kernel
+from rhale_stats.arrays.binning import bin_index
+from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.bins.description import SEARCHING, describe
+from rhale_stats.bins.rule import BinRule, Column, check_rule
+from rhale_stats.bins.rules import QuantileBins
+from rhale_stats.models import table as models
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.models.sample import Sample
-from rhale_stats.schema.dimensions import OUTPUT, with_outputs
+from rhale_stats.models.sample import Sample, in_order, levels_of
+from rhale_stats.schema.dimensions import OUTPUT, with_outputs, with_part_facts
+from rhale_stats.schema.features import by_name, position_of
+from rhale_stats.schema.kinds import SURFACE
+from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
-from rhale_stats.surfaces.labelled import (
-    SHARED,
-    FeatureAxis,
-    Order,
-    PairGrid,
-    Rules,
-    axis_of,
-    check_order,
-    check_rules,
-    missing_in,
-    one_output,
-    order_of,
-    pair_of,
-)
+from rhale_stats.schema.variable_table import AT_EDGES as AT_EDGES
+from rhale_stats.schema.variable_table import IN_CELLS as IN_CELLS
+from rhale_stats.schema.variables import variable
 
 METHOD = "second-order ALE"
 CENTERINGS = ("ale", "start")
@@ -243,3 +243,436 @@ def second_differences(
     quotients.check_size()
     # Four outputs in place of two.
     return delta, 2 * error
+
+
+# --- surfaces as Datasets -------------------------------------------------------------------------
+
+
+def pair_name(surface: xr.Dataset) -> str:
+    """Both features, as they are called in tables."""
+    return f"{surface.attrs['feature_a']}:{surface.attrs['feature_b']}"
+
+
+def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
+    """`predict` of a surface: bilinear between edges, by level for categories, else NaN."""
+    if feature is not None:
+        raise ValueError(
+            f"feature must be left out for a surface, which is of two; got {feature!r}. Pass "
+            f"values of both: predict(surface, (values_a, values_b))."
+        )
+    if "chain" in surface.dims:
+        raise ValueError("effect must be what ale2 or std_error returned; got replicates.")
+    surface = with_part_facts(surface)
+    pair = xr.broadcast(*_pair(surface, values))
+    columns = [np.asarray(column.values) for column in pair]
+    places = [
+        _place(surface, side, column.ravel()) for side, column in zip("ab", columns, strict=True)
+    ]
+    (a, t_a, near_a, in_a), (b, t_b, near_b, in_b) = places
+    # A value on an edge, or a level, belongs to the cells on both of its sides.
+    supported = surface["supported"].values == 1
+    is_supported = np.zeros(len(a), dtype=bool)
+    for k in near_a:
+        for m in near_b:
+            is_supported |= supported[k, m]
+    at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
+    out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
+    coords = {
+        str(surface.attrs[f"feature_{s}"]): (pair[0].dims, column)
+        for s, column in zip("ab", columns, strict=True)
+    }
+    facts = {key: surface.attrs[key] for key in ("feature_a", "feature_b")}
+    array = xr.DataArray(out, pair[0].coords, pair[0].dims, "surface", surface["surface"].attrs)
+    new = {
+        name: column
+        for name, column in coords.items()
+        if name not in array.coords and name not in array.dims
+    }
+    return array.assign_coords(new).assign_attrs(facts)
+
+
+def _pair(surface: xr.Dataset, values: Any) -> tuple[xr.DataArray, xr.DataArray]:
+    """Values of both features as arrays that go together."""
+    names = [str(surface.attrs[f"feature_{side}"]) for side in "ab"]
+    if isinstance(values, pd.DataFrame):
+        absent = [name for name in names if name not in map(str, values.columns)]
+        if absent:
+            raise KeyError(
+                f"x must have the columns {names[0]!r} and {names[1]!r}; got "
+                f"{', '.join(map(repr, values.columns))}."
+            )
+        by_name = values.set_axis([str(name) for name in values.columns], axis=1)
+        columns: list[Any] = [by_name[name].to_numpy() for name in names]
+    elif isinstance(values, tuple):
+        columns = list(values)
+    else:
+        rows: NDArray[Any] = np.asarray(values)
+        columns = [rows[:, 0], rows[:, 1]] if rows.ndim == 2 and rows.shape[1] == 2 else []
+    if len(columns) != 2:
+        got = f"a tuple of {len(columns)}" if isinstance(values, tuple) else type(values).__name__
+        if not isinstance(values, tuple | pd.DataFrame):
+            got += f" of shape {np.shape(values)}"
+        raise ValueError(
+            f"x must be values of {names[0]!r} and of {names[1]!r}, for a surface: a tuple of two, "
+            f"an array of two columns, or a DataFrame with both; got {got}."
+        )
+    plain: list[NDArray[Any]] = [
+        np.asarray(column) for column in columns if not isinstance(column, xr.DataArray)
+    ]
+    try:
+        shaped = iter(np.broadcast_arrays(*plain))
+    except ValueError:
+        raise ValueError(
+            f"x must be as many values of {names[0]!r} as of {names[1]!r}; got shapes "
+            f"{plain[0].shape} and {plain[1].shape}. For all pairs pass DataArrays of different "
+            f"dims."
+        ) from None
+    out = [
+        column if isinstance(column, xr.DataArray) else _labelled(next(shaped))
+        for column in columns
+    ]
+    return out[0], out[1]
+
+
+def _labelled(values: NDArray[Any]) -> xr.DataArray:
+    return xr.DataArray(values, dims="grid") if values.ndim == 1 else xr.DataArray(values)
+
+
+def _place(
+    surface: xr.Dataset, side: str, values: NDArray[Any]
+) -> tuple[IntArray, FloatArray | None, list[IntArray], NDArray[np.bool_]]:
+    """Edges or levels that values have, their share of the bin, the steps beside, whether there."""
+    last = surface.sizes[f"bin_{side}"] - 1
+    name = surface.attrs[f"feature_{side}"]
+    if f"level_{side}" in surface.coords:
+        levels = [level_text(level) for level in surface[f"level_{side}"].values.tolist()]
+        texts = [level_text(value) for value in values.tolist()]
+        unknown = sorted(set(texts) - set(levels))
+        if unknown:
+            raise ValueError(
+                f"x must hold levels of feature {name!r}, {', '.join(map(repr, levels))}; got "
+                f"{', '.join(map(repr, unknown))}."
+            )
+        number = np.array([levels.index(text) for text in texts], dtype=np.int64)
+        beside = [np.clip(number - 1, 0, last), np.clip(number, 0, last)]
+        return number, None, beside, np.ones(len(number), dtype=bool)
+    try:
+        x = values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"x must hold numbers of feature {name!r}; got {values.dtype} values."
+        ) from None
+    edges = surface[f"edge_value_{side}"].values
+    inside = (x >= edges[0]) & (x <= edges[-1])
+    x = np.where(inside, x, edges[0])
+    place = bin_index(edges, x).astype(np.int64)
+    share = (x - edges[place]) / np.diff(edges)[place]
+    return place, share, [np.where(share == 0, np.maximum(place - 1, 0), place), place], inside
+
+
+# --- the two axes of a surface --------------------------------------------------------------------
+
+
+DEFAULT_BINS = QuantileBins(20)
+NUMERIC, CATEGORICAL = "numeric", "categorical"
+# Of rows that have no place: of weight 0, or with a missing value.
+NO_CELL = -1
+# What depends on the rows alone, and so is the same for all outputs.
+SHARED = ("n_obs", "n_effective", "supported", "cell_a", "cell_b", "x_a", "x_b", "weight")
+Rules = BinRule | tuple[BinRule, BinRule]
+Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
+
+
+class FeatureAxis(NamedTuple):
+    """One of two features: its edges or levels, the place of every row, versions of its column.
+
+    ``x`` are the values of a numeric feature. ``versions`` are its values at the edges around a
+    row, or at the levels below, of, and above the row; at the ends of the order, that of the row
+    itself.
+    """
+
+    name: str
+    edges: FloatArray | None
+    levels: list[Any] | None
+    x: FloatArray | None
+    place: IntArray
+    versions: list[Any]
+
+    @property
+    def kind(self) -> str:
+        """Numeric or categorical."""
+        return NUMERIC if self.levels is None else CATEGORICAL
+
+    @property
+    def fraction(self) -> FloatArray | None:
+        """Share of its bin to the left of every row; None on levels."""
+        if self.edges is None or self.x is None:
+            return None
+        left, right = self.edges[self.place], self.edges[self.place + 1]
+        return np.asarray((self.x - left) / (right - left))
+
+    @property
+    def axis(self) -> kernel.Axis:
+        """As the formulas see it."""
+        if self.levels is not None:
+            return kernel.Axis(len(self.levels), levels=True)
+        assert self.edges is not None
+        return kernel.Axis(len(self.edges), levels=False)
+
+
+class PairGrid:
+    """Two axes, and rows with their weights in the cells that they make."""
+
+    def __init__(
+        self, a: FeatureAxis, b: FeatureAxis, weight: FloatArray | None, *, frequency: bool
+    ) -> None:
+        self.features = (a, b)
+        self.axes = (a.axis, b.axis)
+        self.places = (a.place, b.place)
+        self.weight = np.ones(len(a.place)) if weight is None else weight
+        self.frequency = frequency and weight is not None
+        self.cell = kernel.members(*self.axes, *self.places)
+        self.table = kernel.table(*self.axes, *self.places, self.weight)
+
+    def cells(self, delta: FloatArray) -> kernel.SurfaceCells:
+        """Moments in the cells."""
+        return kernel.cells(*self.axes, self.cell, delta, self.weight, frequency=self.frequency)
+
+    def surface(self, cells: kernel.SurfaceCells) -> kernel.Surface:
+        """The surface, gaps filled."""
+        fill = kernel.filling(cells.supported)
+        return kernel.surface(*self.axes, kernel.filled(fill, cells.mean), self.table)
+
+
+# --- the two features -----------------------------------------------------------------------------
+
+
+def pair_of(features: object, names: list[str]) -> list[int]:
+    """Positions of the two columns."""
+    if isinstance(features, str) or not isinstance(features, Sequence) or len(features) != 2:
+        raise TypeError(f"features must be a pair of columns, as in ('a', 'b'); got {features!r}.")
+    positions = [position_of(feature, names) for feature in features]
+    if positions[0] == positions[1]:
+        raise ValueError(f"features must be two different columns; got {features!r}.")
+    return positions
+
+
+def check_rules(bins: Any) -> list[BinRule]:
+    """Rules of both features."""
+    bins = DEFAULT_BINS if bins is None else bins
+    rules = list(bins) if isinstance(bins, tuple | list) else [bins] * 2
+    if len(rules) != 2:
+        raise TypeError(f"bins must be one rule, or a pair of them; got {len(rules)}.")
+    for rule in rules:
+        check_rule(rule)
+        if isinstance(rule, SEARCHING):
+            raise TypeError(
+                f"bins must be QuantileBins, EqualWidthBins or GivenBins here; got {rule!r}, which "
+                f"searches for bins by local effects of one feature. Take the edges that it found: "
+                f"GivenBins(edges)."
+            )
+    return rules
+
+
+def check_order(order: Order, table: models.Table, positions: list[int]) -> None:
+    """Refuse an order that nobody would look at, or two would."""
+    if isinstance(order, str):
+        check_choice("order", order, ("as_is",))
+    elif not isinstance(order, Mapping):
+        categorical = [p for p in positions if not table.is_numeric(p)]
+        if len(categorical) != 1:
+            raise ValueError(
+                f"order can be a sequence of levels only if exactly one of the two features is "
+                f"categorical; got {len(categorical)} categorical features. Name the feature, as "
+                f"in order={{{table.names[positions[0]]!r}: [...]}}."
+            )
+
+
+def order_of(order: Order, table: models.Table, position: int) -> list[Any] | str | None:
+    """What is said of the levels of a column; None where it is numeric."""
+    name = table.names[position]
+    numeric = table.is_numeric(position)
+    if isinstance(order, Mapping):
+        asked_order = by_name(order, table.names, "order").get(name)
+    else:
+        asked_order = None if numeric else order
+    if asked_order is None:
+        return None if numeric else "as_is"
+    if isinstance(asked_order, str):
+        check_choice("order", asked_order, ("as_is",))
+        return asked_order
+    return list(asked_order)
+
+
+def missing_in(sample: Sample, position: int, *, levels: bool) -> NDArray[np.bool_]:
+    """Rows without a value; refused where they are not allowed."""
+    gaps = sample.gaps(position, numeric=not levels)
+    if sample.missing != "bin":
+        return gaps
+    if gaps.any() and not levels:
+        raise ValueError(
+            f"missing='bin' needs a categorical feature where values are missing; got "
+            f"{int(gaps.sum())} missing values of the numeric feature "
+            f"{sample.table.names[position]!r} (first rows: {first_rows(gaps)}), for which no "
+            f"second difference is defined. Use missing='drop'. ale(..., missing='bin') gives the "
+            f"effect of missing values alone."
+        )
+    return np.zeros_like(gaps)
+
+
+def axis_of(
+    sample: Sample, position: int, rule: BinRule, order: list[Any] | str | None
+) -> FeatureAxis:
+    """Edges or levels of a column, the place of every row, and the versions that are asked for."""
+    if order is not None:
+        return _levels(sample, position, order)
+    name, x = sample.table.names[position], sample.table.column(position)
+    low, high = float(x.min()), float(x.max())
+    if low == high:
+        _refuse_constant(name, f"{low:.6g}", len(x))
+    axis = rule.cells(Column(name, x, low, high, sample.weight))
+    edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
+    place = binning.bin_index(edges, x)
+    return FeatureAxis(name, edges, None, x, place, [edges[place], edges[place + 1]])
+
+
+def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxis:
+    """A categorical feature; rows without a level, where there are any, are one of their own."""
+    levels, column = levels_of(sample, position), sample.table.series(position)
+    if not isinstance(order, str):
+        # Categories without rows may be named.
+        levels = in_order(
+            [level for level in order if level_text(level) not in levels.unused], levels
+        )
+    values = column.iloc[levels.first].tolist()
+    if len(values) < 2:
+        _refuse_constant(levels.name, repr(values[0]), len(column))
+    if levels.with_missing:
+        values[levels.texts.index(MISSING_LEVEL)] = MISSING_LEVEL
+    last = len(values) - 1
+    versions = [
+        column.array.take(levels.first[np.clip(levels.code + step, 0, last)]) for step in (-1, 0, 1)
+    ]
+    return FeatureAxis(levels.name, None, values, None, levels.code, versions)
+
+
+def _refuse_constant(name: str, value: str, n_rows: int) -> None:
+    raise ValueError(
+        f"Feature {name!r} must vary; all {n_rows} rows have {value}. A constant feature "
+        f"interacts with nothing."
+    )
+
+
+# --- a second-order ALE surface of one output as a labelled Dataset -------------------------------
+
+
+def one_output(
+    grid: PairGrid,
+    has_cell: NDArray[np.bool_],
+    weight: FloatArray | None,
+    delta: FloatArray,
+    error: float,
+    centering: str,
+) -> xr.Dataset:
+    """Estimates for one output of the model, without attributes of the call.
+
+    ``there`` marks the rows that have a cell; ``delta`` are their second differences.
+    """
+    cells = grid.cells(delta)
+    data: dict[str, Any] = {
+        **_in_cells(cells),
+        "surface": _surface(grid.surface(cells), cells.supported, centering),
+        **_differences(grid, has_cell, delta, error),
+    }
+    coords: dict[str, Any] = {}
+    for side, feature, axis, places in zip(
+        "ab", grid.features, grid.axes, grid.places, strict=True
+    ):
+        coords |= dict(
+            _of_levels(feature, side) if feature.levels is not None else _bins(feature, side)
+        )
+        coords[f"bin_{side}"] = (f"bin_{side}", np.arange(axis.n_bins))
+        coords[f"edge_{side}"] = (f"edge_{side}", np.arange(axis.n_edges))
+        data |= dict(_places_of_rows(feature, side, places, has_cell))
+    if weight is not None:
+        data["weight"] = variable("weight", weight, SURFACE)
+    n_empty = int((~cells.supported).sum())
+    return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
+
+
+def _in_cells(cells: kernel.SurfaceCells) -> dict[str, Any]:
+    """Mean, spread and number of the second differences in every cell."""
+    values: dict[str, NDArray[Any]] = {
+        "second_effect": np.where(cells.supported, cells.mean, np.nan),
+        "heterogeneity": cells.spread(),
+        "n_obs": cells.n_obs.astype(np.int64),
+        "n_effective": cells.n_effective(),
+        "supported": cells.supported.astype(np.int8),
+    }
+    out = {name: variable(name, array, SURFACE) for name, array in values.items()}
+    out["heterogeneity"][2]["ddof"] = 1
+    return out
+
+
+def _surface(
+    accumulated: kernel.Surface, supported: NDArray[np.bool_], centering: str
+) -> tuple[Any, ...]:
+    """The surface at the edges, NaN where no cell beside the edge has rows."""
+    pure = centering == "ale"
+    values = accumulated.pure if pure else accumulated.start
+    supported_values = np.where(kernel.edges_of(supported), values, np.nan)
+    more = {} if pure else {"long_name": "accumulated second differences"}
+    return variable("surface", supported_values, SURFACE, **more)
+
+
+def _differences(
+    grid: PairGrid, has_cell: NDArray[np.bool_], delta: FloatArray, error: float
+) -> dict[str, Any]:
+    """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
+    rows = np.full((len(has_cell), *delta.shape[1:]), np.nan)
+    rows[has_cell] = np.where(grid.cell >= 0, delta, np.nan)
+    return {
+        "second_difference": variable("second_difference", rows, SURFACE),
+        "second_difference_error": variable("second_difference_error", error, SURFACE),
+    }
+
+
+def _of_levels(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
+    """Coordinates of a categorical feature: its levels, and the sides of a row."""
+    assert feature.levels is not None
+    texts = not all(isinstance(level, int | float) for level in feature.levels) or any(
+        isinstance(level, bool) for level in feature.levels
+    )
+    levels = np.array([level_text(level) if texts else level for level in feature.levels])
+    yield f"level_{side}", (f"edge_{side}", levels, {"long_name": feature.name})
+    yield f"side_{side}", (f"side_{side}", np.array(["below", "above"]))
+
+
+def _bins(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
+    """Coordinates of a numeric feature: its edges and bins, and the one side of a row."""
+    edges = feature.edges
+    assert edges is not None
+    for name, values in (
+        ("edge_value", edges),
+        ("bin_left", edges[:-1]),
+        ("bin_right", edges[1:]),
+    ):
+        dims, array, about = variable(f"{name}_{side}", values, SURFACE)
+        about["long_name"] = f"{about['long_name']}, {feature.name}"
+        yield f"{name}_{side}", (dims, array, about)
+    yield f"side_{side}", (f"side_{side}", np.array(["across"]))
+
+
+def _places_of_rows(
+    feature: FeatureAxis, side: str, places: IntArray, has_cell: NDArray[np.bool_]
+) -> Iterator[tuple[str, Any]]:
+    """Value of a numeric feature, and bin or level, of every row."""
+    if feature.x is not None:
+        x = np.full(len(has_cell), np.nan)
+        x[has_cell] = feature.x
+        text = f"value of {feature.name}"
+        yield f"x_{side}", variable(f"x_{side}", x, SURFACE, long_name=text)
+    cell = np.full(len(has_cell), NO_CELL, dtype=np.int64)
+    cell[has_cell] = places
+    more = {} if feature.levels is None else {"long_name": "level of the row"}
+    yield f"cell_{side}", variable(f"cell_{side}", cell, SURFACE, **more)

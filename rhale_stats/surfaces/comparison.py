@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,20 +16,24 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import (
     BOUNDS,
-    BY_ERRORS,
     Facts,
     Joint,
     Zero,
     against_zero,
-    band,
-    interval,
 )
 from rhale_stats.inference.parameters import refuse_shared
-from rhale_stats.inference.results import ComparisonOptions, Size, labelled_test
+from rhale_stats.inference.results import (
+    ComparisonOptions,
+    Size,
+    difference_variables,
+    labelled_test,
+)
+from rhale_stats.inference.tests import difference_columns
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, pair_name
 from rhale_stats.surfaces.inference import (
     GROUP,
     SurfaceRows,
@@ -41,7 +44,6 @@ from rhale_stats.surfaces.inference import (
     std_error,
     without_parts,
 )
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
 
 NULLS = {
     "zero": "no interaction on average: all mean second differences are 0",
@@ -160,16 +162,6 @@ def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float)
     return np.asarray(np.where(positive, np.sign(value) * size, 0.0))
 
 
-class SurfaceComparison(NamedTuple):
-    """Two surfaces compared: tests of the pair, and what is at corners and in cells."""
-
-    values: dict[str, FloatArray]
-    variables: dict[str, Any]
-    coords: Mapping[Any, Any]
-    attrs: dict[str, Any]
-    source: str
-
-
 class Errors(NamedTuple):
     """Estimates, ravelled, with the covariance of their errors and its degrees of freedom."""
 
@@ -198,8 +190,8 @@ def errors_of(surface: xr.Dataset) -> list[Errors]:
     ]
 
 
-def compared(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> SurfaceComparison:
-    """`compare` of two surfaces."""
+def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
+    """`compare` of two surfaces of the same two features."""
     a, b = with_part_facts(a), with_part_facts(b)
     _check_cells(a, b)
     pairs = _are_pairs(a, b, request.paired)
@@ -236,38 +228,51 @@ def compared(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> Surfac
             strict=True,
         )
     ]
-    tests: dict[str, float | FloatArray] = {
+    square = _square_of_cells(both[1])
+    tests: dict[str, Any] = {
         "statistic": edges.statistic,
         "p_value": edges.zero.p_value,
         "cell_statistic": cells.statistic,
         "cell_p_value": cells.zero.p_value,
+        "size": square.size,
+        "size_ci": square.interval(request.level),
     }
-    square = _square_of_cells(both[1])
-    tests["size"], tests["size_ci"] = square.size, square.interval(request.level)
+    tested = labelled_test(
+        of_pair(a),
+        {name: np.array([value]) for name, value in tests.items()},
+        request.adjust,
+        null="no difference between the surfaces",
+        source=source,
+        test="compare, largest standardised difference",
+        centering=str(a.attrs["centering"]),
+        size=Size(
+            "root mean square difference of the second differences, without the part of noise",
+            OUTPUT_UNITS,
+            request.level,
+        ),
+    )
     coords = {
         name: coordinate
         for name, coordinate in a.coords.items()
         if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
     }
-    return SurfaceComparison(
-        {name: np.array([value]) for name, value in tests.items()},
-        {
-            **_variables("difference", AT_EDGES, a, edges, source, request.level),
-            **_variables("second_effect_difference", IN_CELLS, a, cells, source, request.level),
-            "second_difference_error": (
-                (),
-                least,
-                {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS},
-            ),
-            "supported": (
-                IN_CELLS,
-                a["supported"].values * b["supported"].values,
-                {"long_name": "whether the cell has rows in both", "units": "1"},
-            ),
-        },
-        {**coords, **BOUNDS},
-        {**{key: a.attrs[key] for key in KEPT_ATTRS}, "n_unshared": unshared},
-        source,
+    about = {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS}
+    supported = a["supported"].values * b["supported"].values
+    return (
+        tested.assign(
+            {
+                **_variables("difference", AT_EDGES, a, edges, source, request.level),
+                **_variables("second_effect_difference", IN_CELLS, a, cells, source, request.level),
+                "second_difference_error": ((), least, about),
+                "supported": (
+                    IN_CELLS,
+                    supported,
+                    {"long_name": "whether the cell has rows in both", "units": "1"},
+                ),
+            }
+        )
+        .assign_coords({**coords, **BOUNDS})
+        .assign_attrs({key: a.attrs[key] for key in KEPT_ATTRS}, n_unshared=unshared)
     )
 
 
@@ -293,15 +298,9 @@ def _variables(
     kind = "surfaces" if dims == AT_EDGES else "mean second differences"
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
     facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-    about = {"target": target, "units": OUTPUT_UNITS}
-    value, se = [values.reshape(shape) for values in (tested.value, tested.se)]
-    ends, bands = [values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band)]
-    return {
-        name: (dims, value, {"long_name": long_name, **about}),
-        f"{name}_se": (dims, se, {"long_name": f"standard error of {long_name}", **about}),
-        f"{name}_ci": interval(facts, ends, level, BY_ERRORS),
-        f"{name}_band": band(facts, bands, level, "surface"),
-    }
+    numbers = [values.reshape(shape) for values in (tested.value, tested.se)]
+    numbers += [values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band)]
+    return difference_variables(name, facts, numbers, level, "surface")
 
 
 class _Tested(NamedTuple):
@@ -456,29 +455,4 @@ def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
         levels = f"level_{side}" in comparison.coords
         name = f"level_{side}" if levels else f"edge_value_{side}"
         frame[f"level_{side}" if levels else f"x_{side}"] = comparison[name].values[number]
-    frame["estimate"] = comparison["difference"].values[corners]
-    frame["std_error"] = comparison["difference_se"].values[corners]
-    for prefix, kind in (("conf", "ci"), ("band", "band")):
-        for bound, end in enumerate(("low", "high")):
-            frame[f"{prefix}_{end}"] = comparison[f"difference_{kind}"].values[*corners, bound]
-    return frame
-
-
-def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
-    """`compare` of two surfaces of the same two features."""
-    pair = compared(a, b, request)
-    tested = labelled_test(
-        of_pair(a),
-        pair.values,
-        request.adjust,
-        null="no difference between the surfaces",
-        source=pair.source,
-        test="compare, largest standardised difference",
-        centering=str(a.attrs["centering"]),
-        size=Size(
-            "root mean square difference of the second differences, without the part of noise",
-            OUTPUT_UNITS,
-            request.level,
-        ),
-    )
-    return tested.assign(pair.variables).assign_coords(pair.coords).assign_attrs(pair.attrs)
+    return frame.assign(**difference_columns(comparison, corners))

@@ -19,10 +19,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.inference.draws import Replication, Resampling, check_boot
 from rhale_stats.inference.estimate import (
-    Estimate,
-    Facts,
     Joint,
     chosen_method,
+    covariance_array,
+    estimate_of,
     independent_quantiles,
     joint_quantiles,
     with_bands,
@@ -36,24 +36,18 @@ from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL
-from rhale_stats.schema.variables import OUTPUT_UNITS, variable
-from rhale_stats.surfaces.ale2 import ale2
-from rhale_stats.surfaces.labelled import AT_EDGES, IN_CELLS, pair_name
+from rhale_stats.schema.variables import variable
+from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, ale2, pair_name
 
 ESTIMATES = ("second_effect", "surface")
 
 
-def change_of(surface: xr.Dataset, name: str) -> FloatArray | None:
-    """Change of an estimate by direction, (direction, place), where the errors hold it."""
-    stored = surface.get(f"{name}_change")
-    return None if stored is None else np.asarray(stored.values.reshape(len(stored), -1))
-
-
 def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
     """Covariance of an estimate, from that of the rows and, where it is known, the parameters."""
-    change = change_of(surface, name)
-    if change is None:
+    stored = surface.get(f"{name}_change")
+    if stored is None:
         return rows
+    change = stored.values.reshape(len(stored), -1)
     rows_are_fixed = surface.attrs.get("parameters") == ROWS_FIXED
     return np.asarray(
         (np.where(np.isnan(rows), np.nan, 0.0) if rows_are_fixed else rows) + change.T @ change
@@ -261,6 +255,10 @@ METHODS = ("normal", "percentile", "basic")
 MAX_EDGES = 2500
 SOURCE = "rows"
 SKEWNESS = ("second_effect_skewness", "surface_skewness")
+CELL_TARGET = "mean second difference in the cell"
+SURFACE_TARGET = (
+    "surface of these cells over the population, math [58]; empty ones filled as they are"
+)
 
 
 def std_error(
@@ -275,46 +273,31 @@ def std_error(
     influence = rows.influence(surface)
     errors = _by_rows(rows, influence) if rows.group is None else _by_groups(rows, influence)
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
-    facts = {"units": OUTPUT_UNITS, "source": errors.source, "kind": "central limit theorem"}
+    facts = {"source": errors.source, "kind": "central limit theorem"}
     surface = surface.drop_vars(SKEWNESS, errors="ignore")
+    made: dict[str, Any] = {}
     if errors.skewness is not None:
-        of_cells = errors.skewness.of_means().reshape(errors.second_effect_se.shape)
-        of_edges = kernel.surface_skewness(influence, errors.skewness, errors.variance)
-        surface = surface.assign(
-            second_effect_skewness=variable("second_effect_skewness", of_cells, SURFACE),
-            surface_skewness=variable("surface_skewness", of_edges, SURFACE),
+        made["second_effect_skewness"] = errors.skewness.of_means().reshape(rows.cells.mean.shape)
+        made["surface_skewness"] = kernel.surface_skewness(
+            influence, errors.skewness, errors.variance
         )
-    out = surface.assign(
-        second_effect_se=(
-            IN_CELLS,
-            errors.second_effect_se,
-            {
-                "long_name": "standard error of the mean second difference",
-                "target": "mean second difference in the cell",
-                **facts,
-            },
+    made = {name: variable(name, values, SURFACE) for name, values in made.items()}
+    of_edges: dict[str, Any] = {
+        **facts,
+        "target": SURFACE_TARGET,
+        "n_borrowed": errors.n_borrowed,
+    }
+    made |= {
+        "second_effect_se": variable(
+            "second_effect_se", errors.second_effect_se, SURFACE, target=CELL_TARGET, **facts
         ),
-        surface_se=(
-            AT_EDGES,
-            surface_se,
-            {
-                "long_name": "standard error of the second-order effect",
-                "target": "surface of these cells over the population, math [58]; empty ones "
-                "filled as they are",
-                "n_borrowed": errors.n_borrowed,
-                **facts,
-            },
-        ),
-    )
+        "surface_se": variable("surface_se", surface_se, SURFACE, **of_edges),
+    }
     if rows.group is not None:
-        out = out.assign(
-            {
-                f"{name}_df": variable(f"{name}_df", degrees, SURFACE, **facts)
-                for name, degrees in errors.degrees.items()
-            }
-        ).assign_attrs(n_groups=int(rows.group.max()) + 1)
-        for name in ("second_effect_df", "surface_df"):
-            out[name].attrs["units"] = "1"
+        surface = surface.assign_attrs(n_groups=int(rows.group.max()) + 1)
+        for name, degrees in errors.degrees.items():
+            made[f"{name}_df"] = variable(f"{name}_df", degrees, SURFACE, **facts)
+    out = surface.assign(made)
     if fitted is None or fitted.uncertainty == "rows":
         return out
     out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
@@ -442,51 +425,21 @@ def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
     surface = with_std_error(with_part_facts(surface))
     rows = SurfaceRows.from_surface(surface)
     if estimand == "curve":
-        dims, se = AT_EDGES, surface["surface_se"]
-        what, values = "surface", noise_of(surface, rows).covariance
+        estimate = estimate_of(surface, "surface", long_name="surface")
+        values = noise_of(surface, rows).covariance
         unknown = surface["surface"].isnull().values.ravel()
         values[unknown] = values[:, unknown] = np.nan
     else:
-        dims, se = IN_CELLS, surface["second_effect_se"]
-        what, values = "mean second differences", cell_covariance(surface, rows)
-    others = tuple(f"{dim}_other" for dim in dims)
-    axes = {
-        name: surface[dim].values
-        for dim, other in zip(dims, others, strict=True)
-        for name in (dim, other)
-    }
-    return xr.DataArray(
-        values.reshape(se.shape * 2),
-        axes,
-        (*dims, *others),
-        "covariance",
-        {
-            "long_name": f"covariance of the {what}",
-            "target": se.attrs["target"],
-            "source": se.attrs["source"],
-            "feature": pair_name(surface),
-        },
-    )
+        estimate = estimate_of(surface, "second_effect", long_name="mean second differences")
+        values = cell_covariance(surface, rows)
+    axes = {dim: surface[dim].values for dim in estimate.facts.dims}
+    values = values.reshape(estimate.values.shape * 2)
+    return covariance_array(values, axes, estimate.facts, pair_name(surface))
 
 
 def with_std_error(surface: xr.Dataset) -> xr.Dataset:
     """With standard errors, made where they are missing."""
     return surface if "surface_se" in surface else std_error(surface)
-
-
-def estimates(surface: xr.Dataset) -> dict[str, Estimate]:
-    """Means in cells and the surface at corners, with standard errors but no degrees of freedom."""
-    out = {}
-    for name, dims, name_of_error in (
-        ("second_effect", IN_CELLS, "second_effect_se"),
-        ("surface", AT_EDGES, "surface_se"),
-    ):
-        se, long_name = surface[name_of_error], str(surface[name].attrs["long_name"])
-        target, source = [str(se.attrs[key]) for key in ("target", "source")]
-        facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-        skewness = surface[f"{name}_skewness"].values if f"{name}_skewness" in surface else 0.0
-        out[name] = Estimate(surface[name].values, facts, se.values, skewness=skewness)
-    return out
 
 
 def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
@@ -507,7 +460,8 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         joint = Joint(cell_covariance(surface, rows)[np.ix_(has_error, has_error)], np.inf)
         in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
     quantiles = {"surface": at_edges, "second_effect": in_cells}
-    return with_bands(surface, estimates(surface), quantiles, level, "surface")
+    estimates = {name: estimate_of(surface, name) for name in ESTIMATES}
+    return with_bands(surface, estimates, quantiles, level, "surface")
 
 
 def confint(
@@ -516,21 +470,19 @@ def confint(
     """`confint` of a surface: ``second_effect_ci`` and ``surface_ci``, pointwise."""
     chosen = chosen_method(method, boot, METHODS)
     surface = with_std_error(surface)
-    of_surface = estimates(surface)
     if chosen == "normal":
         influence = SurfaceRows.from_surface(surface).influence(surface)
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
-        degrees = {
-            "second_effect": cell_degrees(surface),
-            "surface": degrees_of(surface, "surface", of_edges),
-        }
-        of_surface = {
-            name: estimate._replace(degrees=degrees[name]) for name, estimate in of_surface.items()
+        degrees = cell_degrees(surface), degrees_of(surface, "surface", of_edges)
+        estimates = {
+            name: estimate_of(surface, name, df)
+            for name, df in zip(ESTIMATES, degrees, strict=True)
         }
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
-        of_surface = with_replicates(of_surface, boot)
-    return with_intervals(surface, of_surface, level, chosen)
+        estimates = {name: estimate_of(surface, name) for name in ESTIMATES}
+        estimates = with_replicates(estimates, boot)
+    return with_intervals(surface, estimates, level, chosen)
 
 
 def size(surface: xr.Dataset) -> float:

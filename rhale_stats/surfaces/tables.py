@@ -11,11 +11,11 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
-from rhale_stats.inference.parts import parts_note
-from rhale_stats.printing import text as meaning
+from rhale_stats.inference.notes import parts_note
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
+from rhale_stats.surfaces.ale2 import pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
     confint,
@@ -24,18 +24,28 @@ from rhale_stats.surfaces.inference import (
     vcov,
     with_std_error,
 )
-from rhale_stats.surfaces.labelled import pair_name
 
 if TYPE_CHECKING:
     from statsmodels.iolib.summary import Summary
 
-from rhale_stats.printing.pages import Page, output, table_of, uncertainty_line
-from rhale_stats.printing.text import number_text
+from rhale_stats.printing.text import (
+    Page,
+    bounds_text,
+    facts_of,
+    holds_model,
+    number_text,
+    output,
+    plain_table,
+    pvalue_text,
+    table_of,
+    uncertainty,
+    uncertainty_line,
+)
 
 # Points of the surface that a printed summary shows.
 SHOWN = 10
 # Heads of a test at a corner, and how its numbers are printed.
-TESTS = {"t": lambda value: "" if np.isnan(value) else f"{value:.3f}", "P": meaning.pvalue_text}
+TESTS = {"t": lambda value: "" if np.isnan(value) else f"{value:.3f}", "P": pvalue_text}
 
 
 def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
@@ -62,7 +72,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     )
     in_cells = ends[at_a, at_b]
     tested = {}
-    if meaning.holds_model(str(surface["second_effect_se"].attrs["source"])):
+    if holds_model(str(surface["second_effect_se"].attrs["source"])):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
         tested = {
@@ -106,15 +116,12 @@ def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
 
 def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of a surface: its size, its cells, and where it is farthest from 0."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
-
     surface = with_part_facts(surface)
     with_ends = confint(surface, None, level, "normal")
     attrs, values = with_ends.attrs, with_ends["surface"].values
     chosen = sorted(farthest_corners(with_ends, SHOWN))
     tests = corner_tests(with_ends)
-    heads = ["surface", "std err", *tests, *meaning.bounds_text(level)]
+    heads = ["surface", "std err", *tests, *bounds_text(level)]
     lines = [
         [
             *[f"{value:.4g}" for value in (values[corner], with_ends["surface_se"].values[corner])],
@@ -132,7 +139,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
         ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
         [
-            *("Uncertainty:", meaning.uncertainty(str(with_ends["surface_se"].attrs["source"]))),
+            *("Uncertainty:", uncertainty(str(with_ends["surface_se"].attrs["source"]))),
             *("", ""),
         ],
     ]
@@ -148,7 +155,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         notes.append(
             f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
-    model = meaning.holds_model(str(with_ends["surface_se"].attrs["source"]))
+    model = holds_model(str(with_ends["surface_se"].attrs["source"]))
     fixed = "the cells" if model else "the model and the cells"
     method = with_ends["surface_ci"].attrs["method"].removeprefix("standard errors, ")
     notes += [
@@ -159,19 +166,13 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
         f"{attrs['bins_b']}.",
     ]
-    body = SimpleTable(lines, heads, stubs, txt_fmt=fmt_params)
-    width = len(body.as_text().partition("\n")[0]) - 9
-    widths = [max(len(text) for text in column) for column in zip(*facts, strict=True)]
-    room = max(width - sum(widths), 0)
-    widths[1], widths[3] = widths[1] + room // 2, widths[3] + room - room // 2
-    form = {"data_fmts": ["%s"], "data_aligns": "lrlr", "colsep": "   ", "colwidths": widths}
-    head = SimpleTable(facts, title=title, txt_fmt=fmt_2cols | form)
-    return with_notes([head, body], notes)
+    body = plain_table(lines, heads, stubs)
+    return with_notes([facts_of(facts, title, body.as_text(), even=False), body], notes)
 
 
 def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
     """t and P of a surface at all corners by their heads, where its error includes the model."""
-    if not meaning.holds_model(str(surface["surface_se"].attrs["source"])):
+    if not holds_model(str(surface["surface_se"].attrs["source"])):
         return {}
     # What is 0 up to rounding has no statistic.
     se = surface["surface_se"].where(surface["surface_se"] > rounding(surface), 0.0).values

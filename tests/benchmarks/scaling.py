@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.uncertainty import bootstrap
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.profiles.pdp import pdp
 from rhale_stats.regional.regions import regions

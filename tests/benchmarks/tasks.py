@@ -17,13 +17,13 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.uncertainty import bootstrap
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.margins.averages import averages
 from rhale_stats.models.shapley import ShapleyOptions
+from rhale_stats.profiles.dependence import shap_dependence
 from rhale_stats.profiles.pdp import ice, pdp
-from rhale_stats.profiles.shap import shap_dependence
 from rhale_stats.regional.regions import regions
 
 # Bins or points, rows of a background, resamples, and points a side of a grid for H.

@@ -15,9 +15,9 @@ from statsmodels.stats.multitest import multipletests
 import rhale_stats as rs
 from rhale_stats import simulate
 from rhale_stats.arrays import bin_error
-from rhale_stats.diagnostics.unbiased import FACTS as CHECKS
+from rhale_stats.diagnostics.checks import FACTS as CHECKS
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.inference.bias import linear_bin_error
+from rhale_stats.inference.meaning import linear_bin_error
 from rhale_stats.local import chunks
 from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.variables import EFFECT_VARIABLES
@@ -356,9 +356,9 @@ def test_threads_change_nothing(rng, monkeypatch):
     X, g = np.round(rng.uniform(size=(2, 500, 5)), 2)
     local = rs.local_effects(None, X, jacobian=g)
     effect = rs.rhale(local, bins=rs.QuantileBins(4))
-    monkeypatch.setattr("rhale_stats.diagnostics.unbiased.THREADS_FROM", 10**9)
+    monkeypatch.setattr("rhale_stats.diagnostics.checks.THREADS_FROM", 10**9)
     alone = rs.check_unbiased(local, effect, rng=0)
-    monkeypatch.setattr("rhale_stats.diagnostics.unbiased.THREADS_FROM", 0)
+    monkeypatch.setattr("rhale_stats.diagnostics.checks.THREADS_FROM", 0)
     xr.testing.assert_identical(rs.check_unbiased(local, effect, rng=0), alone)
 
 

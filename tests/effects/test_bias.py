@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.inference.bias import linear_bin_error
+from rhale_stats.inference.meaning import linear_bin_error
 from tests.helpers import local_of
 
 EDGES = np.array([0, 1, 2, 3, 4])

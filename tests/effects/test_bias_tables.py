@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.effects.printed import UNBIASED_CURVE, bias_table, jump_table
-from rhale_stats.inference.bias import BIASED, FINE, LARGE, TOO_FEW
+from rhale_stats.effects.tables import UNBIASED_CURVE, bias_table, jump_table
+from rhale_stats.inference.meaning import BIASED, FINE, LARGE, TOO_FEW
 
 NAN = np.nan
 # Of four bins of widths 1, 2, 1, 4; in the last nothing is known.

@@ -146,9 +146,9 @@ def test_skewness_of_groups_along_the_axis():
     clusters = Clusters.of_effect(local, effect, group)
     row = one_feature(effect, 0)
     fit = row.fit
-    own, found = clusters.bin_influences(row), clusters.influences(row, fit.cells)
+    own, found = clusters.bin_influences(row), clusters.influences(row)
     of_effect = effect_influences(found.sums, fit.cells).toarray()
-    skewness = Skewness.of_groups(of_effect, own.degrees(), clusters.sign(row, fit))
+    skewness = Skewness.of_groups(of_effect, own.degrees(), clusters.sums(row).levels.sign(row))
     assert skewness is not None
     result = _skewness(row, fit, clusters, own, found)
     assert_allclose(result["effect_skewness"], skewness.of_means())

@@ -11,9 +11,8 @@ import statsmodels.formula.api as smf
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.effects.printed import _group_notes, _missing_notes, bias_warnings
-from rhale_stats.inference.bias import FINE, LARGE
-from rhale_stats.inference.meaning import ALIKE, ORDER, ZERO
+from rhale_stats.effects.tables import _group_notes, _missing_notes, bias_warnings
+from rhale_stats.inference.meaning import ALIKE, FINE, LARGE, ORDER, ZERO
 from rhale_stats.inference.notes import CHOICE_INCLUDED, CHOSEN_BINS
 from rhale_stats.printing.text import number_text
 from tests.bins.test_adaptive import Lines

@@ -7,9 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.printed import _curve, _extents, effect_page
-from rhale_stats.effects.sizes import importances
+from rhale_stats.effects.tables import curve_extent, effect_page
+from rhale_stats.effects.values import importances
 from rhale_stats.printing.text import number_text
+from rhale_stats.schema.feature_result import each_feature
 from tests.effects.mixed import mixed_effect
 from tests.helpers import local_of
 
@@ -71,6 +72,10 @@ def test_the_largest_of_many_features():
     assert table.notes == ("2 of 5 features.", MEANT)
 
 
+def extents(effect):
+    return [curve_extent(row) for row in each_feature(effect)]
+
+
 def test_ends_of_curves():
     """Of a parabola inside its bin; 0 where it is 0 up to rounding; none of a constant feature."""
     x = np.linspace(-1, 3, 201)
@@ -80,12 +85,12 @@ def test_ends_of_curves():
     assert effect["slope"].values[0, 0] == pytest.approx(2)
     mean = np.mean(x**2)
     nan = np.nan
-    assert_allclose(_extents(effect), [[-mean, 9 - mean], [0, 0], [nan, nan]], atol=1e-12)
+    assert_allclose(extents(effect), [[-mean, 9 - mean], [0, 0], [nan, nan]], atol=1e-12)
     # The same in cells, whose edges do not include the turn.
     along = rs.rhale(local_of(X, g), bins=rs.AdaptiveBins(20))
     curve = along["cell_curve"].values[0]
     expected = [[np.nanmin(curve), np.nanmax(curve)], [0, 0], [nan, nan]]
-    assert_allclose(_extents(along), expected, atol=1e-12)
+    assert_allclose(extents(along), expected, atol=1e-12)
 
 
 def test_a_curve_within_the_numerical_error_is_flat():
@@ -94,25 +99,12 @@ def test_a_curve_within_the_numerical_error_is_flat():
     local = local_of(np.column_stack([x, x]), np.column_stack([1e-10 * x, 1 + x]))
     effect = rs.rhale(local, bins=rs.GivenBins([-1, 0, 1]), weighting="rows")
     effect["local_effect_error"] = ("feature", [1e-9, 1e-9])
-    found = _extents(effect)
+    found = extents(effect)
     assert found[0] == (0, 0)
     curve = effect["curve"].values[1]
     assert_allclose(found[1], [curve.min(), curve.max()])
     (table,) = effect_page(effect, 5).tables
     assert [line[0] for line in table.lines] == ["x1", "x0"]
-
-
-def test_curves_of_lines_and_constants_have_a_turn():
-    """z^2 - z on [0, 1] is lowest in the middle; then the effect is 1."""
-    row = {
-        "edge_value": np.array([0.0, 1, 2, np.nan]),
-        "curve": np.array([0.0, 0, 1, np.nan]),
-        "effect": np.array([0.0, 1, np.nan]),
-        "slope": np.array([2.0, 0, np.nan]),
-    }
-    assert_allclose(_curve(row, 2), [0, 0, 1, -0.25])
-    del row["slope"]
-    assert_allclose(_curve(row, 2), [0, 0, 1])
 
 
 def test_order_by_the_rows_and_not_by_the_range():

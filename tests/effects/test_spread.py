@@ -15,7 +15,7 @@ from rhale_stats.effects.spread import (
     SpreadSums,
     weights_of_rows,
 )
-from rhale_stats.effects.tables import _within, spread_notes, spread_table
+from rhale_stats.effects.tables import spread_notes, spread_table, within_bins
 from rhale_stats.local.rows import columns
 from rhale_stats.printing.text import number_text
 from rhale_stats.schema.feature_result import one_feature
@@ -434,6 +434,10 @@ class TestTable:
     """The table and the notes of the spread, number by number."""
 
     def test_ends_in_bins_of_the_effect(self):
+        def _within(edges, own, spread):
+            columns = {"edge_value": edges, "spread_edge_value": own, "spread": spread}
+            return within_bins({name: xr.Variable("place", each) for name, each in columns.items()})
+
         edges, own = np.array([0.0, 10, 20]), np.array([0.0, 4, 10.3, 20])
         spread = np.array([3.0, 1.0, 2.0])
         # Less than a twentieth of the second bin of the spread, 0.315, is beyond 10.

@@ -10,7 +10,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.cell_moments import FIELDS
-from rhale_stats.effects.printed import kurtosis, tail_notes
+from rhale_stats.effects.tables import kurtosis, tail_notes
 
 
 def effect_of(g, n_bins=1):

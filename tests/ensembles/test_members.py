@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.ensembles import labelled
 from rhale_stats.ensembles.labelled import Origin
+from rhale_stats.inference.combinations import correlated
 from rhale_stats.inference.estimate import Facts
 from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, side_by_side, with_levels
 
@@ -115,11 +116,11 @@ def test_subsamples_are_wider_about_the_estimate():
 
 def test_covariances_have_the_errors_on_the_diagonal():
     away = np.array([[1.0, 2.0, 0.0], [1.0, -1.0, 0.0], [0.0, 3.0, 0.0]])
-    found = labelled.covariance_of(away, np.array([2.0, 3.0, 5.0]))
+    found = correlated(away, np.array([2.0, 3.0, 5.0]))
     # The first two have the correlation 1 / sqrt(2 · 14); the last has no deviation.
     shared = 6 / np.sqrt(28)
     assert_allclose(found, [[4, shared, 0], [shared, 9, 0], [0, 0, 0]])
-    unknown = labelled.covariance_of(away, np.array([2.0, np.nan, 5.0]))
+    unknown = correlated(away, np.array([2.0, 0.0, 5.0]))
     assert_allclose(unknown, [[4, 0, 0], [0, 0, 0], [0, 0, 0]])
     joint = labelled.joint_of(away, np.array([2.0, 3.0, 5.0]), np.array([9.0, 4.0, np.inf]))
     assert joint.degrees == 4

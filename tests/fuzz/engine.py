@@ -30,7 +30,7 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.regional.interactions import UNUSED
+from rhale_stats.regional.regions import UNUSED
 from rhale_stats.schema import kinds as kinds_of_results
 from rhale_stats.schema.validation import Options
 from tests.helpers import public_functions

@@ -6,7 +6,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from rhale_stats.inference.parts import is_of_both, parts_note, with_rows_alone
+from rhale_stats.inference.notes import is_of_both, parts_note, with_rows_alone
 
 BOTH = "rows and parameters"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.inference.shown import replicates_page
-from rhale_stats.inference.shown import test_page as page_of_test
+from rhale_stats.inference.tests import replicates_page
+from rhale_stats.inference.tests import test_page as page_of_test
 
 FEATURES = list("abcdef")
 

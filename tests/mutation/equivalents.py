@@ -21,7 +21,6 @@ NO_BINS = "a constant feature has no bins, whichever its rows are said to be in"
 ONE_OUTPUT = "of one output the unit does not change the order"
 COPY = "a copy holds the same numbers"
 ALL_OR_NONE = "a row has a curve at all points, or at none"
-SAME_GRID = "both have the same grid here"
 SIZES_OF_0 = "sizes that are all 0 keep their order, divided by 0 as well"
 ZERO_SHARE = "0 divided by a variance is 0"
 BAR = "a progress bar is drawn after two seconds, and changes no result"
@@ -72,12 +71,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "units_of = averaged_terms[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
         "…p.concatenate([part.n_effective [<= → <] 1 + 1e-12 for part, *_ in avera…": ROUNDING,
     },
-    ("diagnostics/jumps.py", "_jumps"): {
+    ("diagnostics/checks.py", "_jumps"): {
         "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
         "of_squares = [2 → 3] * rounding * size + rounding **…": ROUNDING,
         "…* rounding * size + rounding ** [2 → 3]": ROUNDING,
     },
-    ("diagnostics/unbiased.py", "check_unbiased"): {
+    ("diagnostics/checks.py", "check_unbiased"): {
         "threads = 1 if rows['x'].size [< → <=] THREADS_FROM else cpus()": (
             "threads change time only"
         ),
@@ -288,14 +287,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
     },
-    ("profiles/inference.py", "compared"): {
-        "… pairs is None or not len(grids[[0 → 1]]):": SAME_GRID,
-        "degrees = np.full(len(grids[[0 → 1]]), float(error.n_effective) - 1…": SAME_GRID,
-    },
-    ("profiles/inference.py", "_compared_bins"): {
-        "nothing = [np.zeros → np.ones](0)": NO_ELEMENTS,
-        "…id(nothing, (nothing, nothing), [np.zeros → np.ones]((0, 0)), nothing)": NO_ELEMENTS,
-    },
     ("profiles/inference.py", "relative_to"): {
         "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
     },
@@ -337,7 +328,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("h_statistics/tables.py", "difference_page"): {
-        "…ble = tidy_difference(compared, [0.95 → 1.95])": (
+        "… = _named_differences(compared, [0.95 → 1.95])": (
             "the table has the intervals of the result, at whatever level they are"
         ),
     },
@@ -354,14 +345,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "if len(spread) > [1 → 0]:": ONE_OUTPUT,
         "if len(spread) [> → >=] 1:": ONE_OUTPUT,
     },
-    ("h_statistics/estimates.py", "dataset"): {
+    ("h_statistics/estimates.py", "statistics"): {
         "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
-        "…eros(upper.shape), where=(upper [> → >=] 0) & (lower > 0))": ZERO_SHARE,
+        "where = (upper [> → >=] 0) & (lower > 0)": ZERO_SHARE,
     },
     ("h_statistics/estimates.py", "_with_influences"): {
-        "…s.ratio_and_root(np.where(upper [> → >=] least, upper, 0.0), lower, *inf…": ROUNDING,
-    },
-    ("h_statistics/inference.py", "_statistics"): {
         "upper = np.where(upper [> → >=] least, upper, 0.0)": ROUNDING,
     },
     ("h_statistics/inference.py", "replicates"): {
@@ -405,18 +393,18 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
         "…None, options=options, progress=[False → True])": BAR,
     },
-    ("surfaces/labelled.py", "predict"): {
+    ("surfaces/ale2.py", "predict"): {
         "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, column) for s, column in…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },
-    ("ensembles/intervals.py", "_at"): {
-        "…nterp(z, curve.z, fit.curve) if [ → not]curve.levels else feature_effect…": (
+    ("ensembles/intervals.py", "_of_effect"): {
+        "if [ → not]effect.is_categorical:": (
             "a curve is straight between the edges of its cells, as between levels"
         ),
     },
     ("ensembles/intervals.py", "_curve"): {
-        "return _ComparedCurve([np.zeros → np.ones](0), [], None)": "it has no elements",
+        "return _ComparedCurve([np.zeros → np.ones](0), [])": NO_ELEMENTS,
     },
     ("ensembles/intervals.py", "_of_feature"): {
         "if paired and rows[[0 → 1]] is not None and (rows[1] is no…": PAIRED,
@@ -441,7 +429,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("ensembles/draws.py", "Draws.identity"): {
         "checksum = [0 → 1]": "any start of a checksum tells draws apart",
     },
-    ("ensembles/cross.py", "_pooled"): {
+    ("ensembles/refits.py", "_pooled"): {
         "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
     },
     ("ensembles/draws.py", "_chained"): {
@@ -559,10 +547,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
-    ("effects/printed.py", "_columns"): {
+    ("effects/tables.py", "_columns"): {
         "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
     },
-    ("effects/printed.py", "_tests"): {
+    ("effects/tables.py", "_tests"): {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
     ("effects/rhale.py", "_may_have_gaps"): {

@@ -171,6 +171,7 @@ def test_derivative_ice_of_a_parabola():
     np.testing.assert_allclose(found["ice"][0], np.outer(expected, X[:, 1]), atol=1e-12)
     np.testing.assert_allclose(found["curve_std"][0], np.abs(expected) * X[:, 1].std(ddof=1))
     assert found["ice"].attrs["units"] == "output units per feature unit"
+    assert rs.confint(found)["curve_ci"].attrs["units"] == "output units per feature unit"
 
 
 def test_centring_by_the_rows_the_start_and_the_axis():

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.regional import interactions
+from rhale_stats.regional import regions as interactions
 from rhale_stats.regional.splits import SplitCandidates
 
 N = 240

@@ -9,7 +9,7 @@ import pytest
 import rhale_stats as rs
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample
-from rhale_stats.surfaces import labelled
+from rhale_stats.surfaces import ale2 as labelled
 
 X = pd.DataFrame({"a": [0.0, 0.5, 1.0, 2.5, 3.0], "k": list("vuvwu"), "n": [2, 1, 2, 3, 3]})
 

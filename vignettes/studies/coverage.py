@@ -17,10 +17,8 @@ from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins, OptimalBins
 from rhale_stats.effects.hypotheses import equivalence_test
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import compare, wald_test
-from rhale_stats.generics.intervals import confband, confint
-from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.simulate import OppositeGroups, PiecewiseLinear
 from studies.runner import Options, Output, Scenario, Study

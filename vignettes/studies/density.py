@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc
 
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.diagnostics.unbiased import check_unbiased
+from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.simulate import Toy
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins
-from rhale_stats.diagnostics.jumps import jump_check
+from rhale_stats.diagnostics.checks import jump_check
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.simulate import OppositeGroups
 from studies.report import mean_table

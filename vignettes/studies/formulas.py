@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from rhale_stats.arrays import bin_error
 from rhale_stats.arrays.intervals import of_deviation
 from rhale_stats.bins.rules import EqualWidthBins, GreedyBins, QuantileBins
-from rhale_stats.diagnostics.jumps import jump_check
+from rhale_stats.diagnostics.checks import jump_check
 from rhale_stats.effects.rhale import quiet_rhale, rhale
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import wald_test
-from rhale_stats.generics.intervals import confint
+from rhale_stats.generics.uncertainty import confint, std_error
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 

@@ -12,10 +12,8 @@ import xarray as xr
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.ale import ale
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.ensembles.cross import cross_effects
-from rhale_stats.ensembles.refits import bootstrap_refit
-from rhale_stats.generics.errors import std_error
-from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.ensembles.refits import bootstrap_refit, cross_effects
+from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.local.local_effects import local_effects
 from studies.model_uncertainty_models import (
     CURVE,

@@ -16,7 +16,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import OptimalBins, QuantileBins
 from rhale_stats.effects.ale import ale
 from rhale_stats.generics.values import predict
-from rhale_stats.profiles.m_plot import m_plot
+from rhale_stats.profiles.dependence import m_plot
 from rhale_stats.profiles.pdp import ice, pdp
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.simulate import Ridge

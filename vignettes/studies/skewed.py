@@ -14,8 +14,7 @@ import numpy as np
 
 from rhale_stats.effects.fit import SKEWNESS
 from rhale_stats.effects.hypotheses import equivalence_test
-from rhale_stats.generics.errors import std_error
-from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.surfaces.inference import SKEWNESS as OF_SURFACES
 from studies.validity_claims import (
     BAND_DRAWS,

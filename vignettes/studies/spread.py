@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.bins.rules import EqualWidthBins
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.generics.intervals import confint
+from rhale_stats.generics.uncertainty import confint
 from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects
 from studies.report import mean_table

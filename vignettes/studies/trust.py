@@ -11,8 +11,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.diagnostics.unbiased import check_unbiased
-from rhale_stats.inference.bias import BIASED, LARGE
+from rhale_stats.diagnostics.checks import check_unbiased
+from rhale_stats.inference.meaning import BIASED, LARGE
 from rhale_stats.schema.padding import padded
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.simulate.scores import mae

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins, OptimalBins
-from rhale_stats.diagnostics.unbiased import check_unbiased
-from rhale_stats.inference.bias import BIASED, LARGE
+from rhale_stats.diagnostics.checks import check_unbiased
+from rhale_stats.inference.meaning import BIASED, LARGE
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, Toy
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study

@@ -17,16 +17,13 @@ import xarray as xr
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.hypotheses import equivalence_test
-from rhale_stats.effects.printed import tail_notes
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.generics.errors import std_error
+from rhale_stats.effects.tables import tail_notes
 from rhale_stats.generics.hypotheses import compare, wald_test
-from rhale_stats.generics.intervals import confband, confint
-from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.h_statistics.statistic import h_statistic
-from rhale_stats.profiles.m_plot import m_plot
+from rhale_stats.profiles.dependence import m_plot, shap_dependence
 from rhale_stats.profiles.pdp import ice, pdp
-from rhale_stats.profiles.shap import shap_dependence
 from rhale_stats.surfaces.ale2 import ale2
 from studies.validity_processes import FloatArray, Process, Sample
 

@@ -10,14 +10,11 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.bins.rules import GivenBins, QuantileBins
-from rhale_stats.diagnostics.jumps import jump_check
-from rhale_stats.diagnostics.unbiased import check_unbiased
+from rhale_stats.diagnostics.checks import check_unbiased, jump_check
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.sizes import effect_sizes
-from rhale_stats.generics.errors import std_error
 from rhale_stats.generics.hypotheses import wald_test
-from rhale_stats.generics.intervals import confband, confint
-from rhale_stats.generics.resampling import bootstrap
+from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects

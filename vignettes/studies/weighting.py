@@ -16,8 +16,7 @@ from scipy import stats
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import OptimalBins, QuantileBins
-from rhale_stats.generics.errors import std_error
-from rhale_stats.generics.intervals import confband, confint
+from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from studies.report import mean_table
