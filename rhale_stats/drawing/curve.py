@@ -96,8 +96,8 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = row.accumulated_spread(x)
     drawn = {
-        name: Ends(between(name), label(row[of]))
-        for name, of, label in (
+        name: Ends(between(name), label(row[source]))
+        for name, source, label in (
             ("curve_ci", "curve_ci", interval_label),
             ("curve_band", "curve_band", band_label),
             ("curve_ci_rows", "curve_ci", rows_label),

@@ -460,12 +460,10 @@ def _drawing(
 
 
 def _largest(effect: xr.Dataset, most: int) -> list[str]:
-    """The features of largest importance; of several models all, if they are not too many."""
-    names = feature_names(effect)
+    """The features of largest importance."""
     if not ENSEMBLE.holds(effect):
         return largest(effect, most)
-    if len(names) <= most:
-        return list(names)
+    names = feature_names(effect)
     order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
     return [names[position] for position in order[:most]]
 

@@ -64,9 +64,8 @@ def several_panels(
 
     Axes of a user keep their style. In the end the figure gets its ``legend``.
     """
-    given = None if ax is None else given_axes(ax, n_axes, which)
-    with style() if given is None else nullcontext():
-        panels = as_array(flat_axes(made()) if given is None else given)
+    with style() if ax is None else nullcontext():
+        panels = as_array(flat_axes(made()) if ax is None else given_axes(ax, n_axes, which))
         yield panels
         if legend:
             draw_legend(panels)

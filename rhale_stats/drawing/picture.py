@@ -132,6 +132,12 @@ def plot(
         result = _in_lines(public("confint")(result))
     if kind is kinds.TEST and name == "plots.forest" and "difference" in result:
         return _differences(result, ax, options)
+    if name == "plots.forest" and options["what"] not in result:
+        other = "plots.edges(result, feature)" if kind is kinds.REPLICATES else "tidy(result)"
+        raise ValueError(
+            f"result must have {options['what']!r} to be drawn; this one has no such estimates: "
+            f"{other}."
+        )
     if kind is kinds.EFFECT and name in PICTURES[kind] and percentiles is not None:
         options, percentiles = {"percentiles": percentiles, **options}, None
     panels = public(name)(result, **chosen, **named, **options)

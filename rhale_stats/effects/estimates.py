@@ -225,14 +225,14 @@ def _fixed_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
 
     They are those that a rule gives, and the cells that slopes were taken across.
     """
-    given = rule.cells_of(column.name) if isinstance(rule, GivenBins) else None
+    agreed = rule.cells_of(column.name) if isinstance(rule, GivenBins) else None
     cells = column.cells
     if cells is None:
-        cells = given
-    elif given is not None:
+        cells = agreed
+    elif agreed is not None:
         # Agreed cells are unions of those.
-        nearest = cells[nearest_to(cells, given)]
-        among = np.abs(nearest - given) <= 1e-9 * (edges[-1] - edges[0])
+        nearest = cells[nearest_to(cells, agreed)]
+        among = np.abs(nearest - agreed) <= 1e-9 * (edges[-1] - edges[0])
         cells = nearest if among.all() else cells
     elif isinstance(rule, GivenBins):
         cells = cell_kernel.without_empty(cells, column.x)

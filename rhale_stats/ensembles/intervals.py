@@ -492,7 +492,7 @@ class _ComparedCurve(NamedTuple):
 
     z: FloatArray
     levels: list[str]
-    at: Callable[[FloatArray], _Values] | None = None
+    evaluate: Callable[[FloatArray], _Values] | None = None
     row: Row | None = None
 
 
@@ -572,8 +572,8 @@ def _of_feature(
     paired: bool,
 ) -> Difference:
     """The difference of the curves of one feature, at points of the grid that both reach."""
-    at = [side.at for side in sides if side.at is not None and len(side.z)]
-    if len(at) < len(sides):
+    curves = [side.evaluate for side in sides if side.evaluate is not None and len(side.z)]
+    if len(curves) < len(sides):
         return no_difference(CONSTANT)
     levels = [side.levels for side in sides]
     if levels[0] != levels[1]:
@@ -584,7 +584,7 @@ def _of_feature(
     z = _points(sides)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = (values_at(z) for values_at in at)
+    first, second = (evaluate(z) for evaluate in curves)
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:

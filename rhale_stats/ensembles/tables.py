@@ -358,7 +358,7 @@ def _tested(row: xr.Dataset) -> dict[str, float]:
     """Statistic and p-value of the average effect, where the members are refits."""
     if not origin_of(row).is_tested:
         return {}
-    tested = student(*(of(row, "average_effect") for of in (centre_of, errors, degrees_of)))
+    tested = student(*(part(row, "average_effect") for part in (centre_of, errors, degrees_of)))
     return {column: float(values[0]) for column, values in tested.items()}
 
 

@@ -120,7 +120,7 @@ def compare_methods(
     )
 
 
-class _Curve(NamedTuple):
+class _CurveOnGrid(NamedTuple):
     """Curve, standard error and spread at the points of the grid; NaN where they are not known."""
 
     curve: FloatArray
@@ -164,7 +164,7 @@ class _Result(NamedTuple):
         kind = methods_of(self.dataset)[feature_position(self.dataset, name)]
         return LOCAL_EFFECTS.get(kind, "RHALE")
 
-    def curve_at(self, name: str, z: FloatArray, levels: Sequence[str]) -> _Curve:
+    def curve_at(self, name: str, z: FloatArray, levels: Sequence[str]) -> _CurveOnGrid:
         """Curve, standard error and spread at the points of the grid, or at levels."""
         dataset, row, nothing = self.dataset, self.row, np.full(len(z), np.nan)
         if dataset.attrs.get("ice_kind") == "derivative":
@@ -176,7 +176,7 @@ class _Result(NamedTuple):
             row = one_feature(std_error(dataset), name)
         places = row["grid_value" if self.is_profile else "edge_value"].values
         if not len(places):
-            return _Curve(nothing, nothing, nothing)
+            return _CurveOnGrid(nothing, nothing, nothing)
 
         def interpolated(variable: str) -> FloatArray:
             if variable not in row:
@@ -187,7 +187,7 @@ class _Result(NamedTuple):
             return np.asarray(np.interp(z, places, at_places, np.nan, np.nan))
 
         bent = not (levels or self.is_profile)  # in linear bins
-        return _Curve(
+        return _CurveOnGrid(
             predict(dataset, z, name).values if bent else interpolated("curve"),
             interpolated("curve_se") if dataset.attrs["centering"] == "mean" else nothing,
             interpolated("curve_std" if self.is_profile else "curve_std_sum"),
@@ -258,7 +258,7 @@ def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def _labelled(
-    grid: _Grid, labels: list[str], results: Sequence[_Result], curves: Sequence[_Curve]
+    grid: _Grid, labels: list[str], results: Sequence[_Result], curves: Sequence[_CurveOnGrid]
 ) -> xr.Dataset:
     """The curves as a Dataset, without attributes."""
     coords = {

@@ -322,12 +322,12 @@ def _of_parts(
 def _not_constant(effect: xr.Dataset, feature: Any) -> list[str]:
     """Features with an effect; raise ``ValueError`` where there is none to be tested."""
     names = feature_names(effect)
-    asked = names if feature is None else [names[feature_position(effect, feature)]]
-    kinds = effect["feature_kind"].sel(feature=asked).values
-    left = [name for name, kind in zip(asked, kinds, strict=True) if kind != "constant"]
+    named = names if feature is None else [names[feature_position(effect, feature)]]
+    kinds = effect["feature_kind"].sel(feature=named).values
+    left = [name for name, kind in zip(named, kinds, strict=True) if kind != "constant"]
     if not left:
         raise ValueError(
-            f"feature must be one with an effect; {', '.join(map(repr, asked))} is constant. Take "
+            f"feature must be one with an effect; {', '.join(map(repr, named))} is constant. Take "
             f"another."
         )
     return left

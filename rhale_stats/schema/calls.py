@@ -183,8 +183,8 @@ class Call(NamedTuple):
             function = public(rows)
             options = options_of(function) & arguments.keys() - {"centering"}
             local = function(**{name: arguments[name] for name in options})
-        held = result if local is None else local
-        return public("std_error")(result, local, groups=_groups_of(held, groups, arguments))
+        rows_of = result if local is None else local
+        return public("std_error")(result, local, groups=_groups_of(rows_of, groups, arguments))
 
     def placed(self, args: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Arguments by position and by name, with results where their kinds belong.
@@ -346,10 +346,10 @@ class Call(NamedTuple):
         return {**arguments, "bins": rule(*size)}
 
 
-def _groups_of(held: xr.Dataset, groups: Any, arguments: Mapping[str, Any]) -> Any:
-    """Groups of the rows that are held: those of weight 0 may not be."""
+def _groups_of(rows_of: xr.Dataset, groups: Any, arguments: Mapping[str, Any]) -> Any:
+    """Groups of the rows of a result, which may not have those of weight 0."""
     weights = arguments.get("weights", getattr(arguments.get("options"), "weights", None))
-    n_held = held.sizes.get("obs")
+    n_held = rows_of.sizes.get("obs")
     if weights is None or n_held in (None, len(weights)):
         return groups
     n_rows, labels = len(weights), getattr(arguments["X"], "index", None)

@@ -154,3 +154,8 @@ def test_what_has_no_picture(results):
         rs.plot(results["boot"], percentiles=(0.05, 0.95))
     with pytest.raises(TypeError, match="or a list of such results"):
         rs.plot(3)
+
+
+def test_results_without_estimates_to_draw_say_what_to_do(results):
+    with pytest.raises(ValueError, match=r"'size' to be drawn.*tidy\(result\)"):
+        rs.plot(rs.equivalence_test(results["effect"], delta=1.0))
