@@ -971,10 +971,11 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
     spread, n = [effect.variables[name].values for name in ("heterogeneity", "n_effective")]
-    (fourth,) = bin_residuals(each_feature(effect), ["fourth_moment"], effect.sizes["bin"])
+    features = each_feature(effect)
+    (fourth,) = bin_residuals(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
         by_bin = fourth / spread**4
-    least = np.array([[least_effect(row)] for row in each_feature(effect)])
+    least = np.array([[least_effect(row)] for row in features])
     usable = np.isfinite(by_bin) & (spread > least) & (n >= 4)
     rows = np.where(usable, n, 0.0)
     with np.errstate(invalid="ignore"):
