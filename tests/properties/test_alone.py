@@ -12,7 +12,6 @@ import rhale_stats as rs
 pytestmark = pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
 N = 150
 WEIGHTS = {
-    "equal": {},
     "precision": {"weights": np.random.default_rng(1).gamma(1.0, size=N)},
     "frequency": {
         "weights": np.random.default_rng(2).integers(0, 4, N),
