@@ -1,6 +1,6 @@
 """Texts that the docstrings of several public functions share, each of them once.
 
-A line ``%(name)s`` of a docstring stands for the text of that name. `validated` puts it in.
+A line ``%(name)s`` of a docstring is replaced by the text of that name, by `validated`.
 """
 
 import re

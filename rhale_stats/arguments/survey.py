@@ -216,6 +216,15 @@ class PartOfDesign(SurveyDesign):
 GroupsOrDesign: TypeAlias = ArrayLike | SurveyDesign
 
 
+def of_some_rows(
+    values: Any, labels: Any, n_rows: int, parameter: str, rows_of: str, rows: IntArray
+) -> Any:
+    """What is said of some rows, by their numbers: a column of groups or weights, or a design."""
+    if isinstance(values, SurveyDesign):
+        return PartOfDesign(whole=values, labels=labels, n_rows=n_rows, used=rows)
+    return np.asarray(of_rows(values, labels, n_rows, parameter, rows_of))[rows]
+
+
 def row_groups(
     groups: Any,
     labels: NDArray[Any] | None,

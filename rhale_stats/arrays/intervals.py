@@ -196,7 +196,7 @@ def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[Floa
         sums = np.where(estimable, n * square / second**2, 0.0).sum(axis=-1, keepdims=True)
         usual = sums / n.sum(axis=-1, keepdims=True)
         # Pairs of bins with a large variance would outweigh the others.
-        scale = _around_pairs(n * second, n) / _around_pairs(n, n)
+        scale = _mean_around_pairs(second, n)
         pair = np.minimum(n[..., 1:], n[..., :-1]) / scale**2
         pair = np.where(np.isfinite(pair), pair, 0.0)
         above = np.sum(pair * (square[..., 1:] + square[..., :-1]) / 2, axis=-1, keepdims=True)
@@ -206,8 +206,8 @@ def _shared(second: FloatArray, square: FloatArray, n: FloatArray) -> tuple[Floa
     return usual, np.minimum(shared, MAX_RAISED * usual)
 
 
-def _around_pairs(values: FloatArray, n: FloatArray) -> FloatArray:
-    """Sums over the bins around every two neighbours; at the ends over those nearest.
+def _mean_around_pairs(values: FloatArray, n: FloatArray) -> FloatArray:
+    """Means over the rows of the bins around every two neighbours; at the ends of those nearest.
 
     Ends are the first and the last bin with rows, by their number ``n``: what is beyond may be the
     padding of a feature with fewer bins than others.
@@ -220,8 +220,11 @@ def _around_pairs(values: FloatArray, n: FloatArray) -> FloatArray:
     first = has_rows.argmax(axis=-1)[..., None]
     last = np.maximum(n_bins - has_rows[..., ::-1].argmax(axis=-1)[..., None] - width, 0)
     begin = np.clip(np.arange(n_bins - 1) + 1 - width // 2, np.minimum(first, last), last)
-    windows = np.lib.stride_tricks.sliding_window_view(values, width, axis=-1)
-    return np.take_along_axis(windows.sum(axis=-1), begin, axis=-1)
+    sums, rows = [
+        np.lib.stride_tricks.sliding_window_view(part, width, axis=-1).sum(axis=-1)
+        for part in (n * values, n)
+    ]
+    return np.take_along_axis(sums / rows, begin, axis=-1)
 
 
 def of_heavy_tails(

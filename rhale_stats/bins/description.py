@@ -15,7 +15,7 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import Axis, FloatArray, Moments
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.rule import BinRule, Candidates, Column, make_lines, nearest_to
+from rhale_stats.bins.rule import BinRule, Candidates, Column, among, make_lines, nearest_to
 from rhale_stats.bins.rules import (
     BestEqualWidthBins,
     EqualWidthBins,
@@ -71,8 +71,8 @@ def _given_among(edges: FloatArray, column: Column) -> FloatArray:
     assert column.cells is not None
     cells = column.cells
     inner = edges[(edges > cells[0]) & (edges < cells[-1])]
-    nearest = cells[nearest_to(cells, inner)]
-    off = np.abs(nearest - inner) > 1e-9 * (cells[-1] - cells[0])
+    nearest, is_edge = among(cells, inner)
+    off = ~is_edge
     beyond = [end for end in (edges[0] - cells[0], cells[-1] - edges[-1]) if end > 0]
     if off.any() or (beyond and max(beyond) > 1e-9 * (cells[-1] - cells[0])):
         edge = float(inner[off][0]) if off.any() else float(edges[0])

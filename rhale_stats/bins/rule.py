@@ -124,6 +124,12 @@ def nearest_to(edges: FloatArray, wanted: FloatArray) -> IntArray:
     return np.searchsorted(middle, wanted)
 
 
+def among(edges: FloatArray, wanted: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """The edges nearest to the given places, and which places are edges, up to rounding."""
+    nearest = edges[nearest_to(edges, wanted)]
+    return nearest, np.abs(nearest - wanted) <= 1e-9 * (edges[-1] - edges[0])
+
+
 def all_cells(candidates: Sequence[Candidates]) -> list[Partition]:
     """Partitions that keep every cell of its feature as a bin."""
     return [Partition(np.arange(len(candidate.moments.weight))) for candidate in candidates]

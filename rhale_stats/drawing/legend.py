@@ -78,7 +78,7 @@ SAME: dict[str, tuple[str, ...]] = {
     BIN_ROWS: (ROWS_INTERVAL,),
     VIOLIN: (OWN_SPREAD, BIN_SPREAD),
 }
-# The entry of the spread where it stands for the rows of the bins, too.
+# The entry of the spread where it also represents the rows of the bins.
 BOTH = dict.fromkeys(
     (OWN_SPREAD, BIN_SPREAD), "± heterogeneity of the rows;\nshapes: their effects in a bin"
 )

@@ -28,7 +28,7 @@ from rhale_stats.arrays.moments import (
     rows_of_squares,
 )
 from rhale_stats.bins.description import cells_of
-from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, nearest_to
+from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, among
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source, is_sized
 from rhale_stats.schema.features import resolution
@@ -231,18 +231,16 @@ def _fixed_cells(rule: BinRule, column: Column, edges: FloatArray) -> FloatArray
         cells = agreed
     elif agreed is not None:
         # Agreed cells are unions of those.
-        nearest = cells[nearest_to(cells, agreed)]
-        among = np.abs(nearest - agreed) <= 1e-9 * (edges[-1] - edges[0])
-        cells = nearest if among.all() else cells
+        nearest, are_edges = among(cells, agreed)
+        cells = nearest if are_edges.all() else cells
     elif isinstance(rule, GivenBins):
         cells = cell_kernel.without_empty(cells, column.x)
     if cells is None:
         return None
     cells = cells[(cells > edges[0]) & (cells < edges[-1])]
     # An edge that both have may differ by rounding: no cell between the two.
-    nearest = edges[nearest_to(edges, cells)]
-    distinct = np.abs(nearest - cells) > 1e-9 * (edges[-1] - edges[0])
-    return cell_kernel.union(edges, cells[distinct])
+    _, is_edge = among(edges, cells)
+    return cell_kernel.union(edges, cells[~is_edge])
 
 
 def moments_on(grid: CellGrid, position: int, *, unequal: bool) -> Reduction:

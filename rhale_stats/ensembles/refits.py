@@ -505,8 +505,8 @@ def cross_effects(
     ...     return np.polyfit(train[:, 0], train[:, 1], 1)
     >>> def estimate(line, rows):
     ...     return rs.ale(lambda X: np.polyval(line, X[:, 0]), rows[:, :1])
-    >>> found = rs.cross_effects(fit, estimate, data, n_jobs=1, rng=0)
-    >>> found["average_effect_estimate"].round(2).values
+    >>> effects = rs.cross_effects(fit, estimate, data, n_jobs=1, rng=0)
+    >>> effects["average_effect_estimate"].round(2).values
     array([3.06])
     """
     check_callable("fit", fit)

@@ -212,9 +212,8 @@ def collected(X: Any) -> Any:
 
 def n_rows_of(X: Any) -> int:
     """Number of rows of a table that a model was given."""
-    if isinstance(X, xr.Dataset):
-        return int(next(iter(X.sizes.values()), 0))
-    return len(next(iter(X.values()), ())) if isinstance(X, Mapping) else len(X)
+    columns = X.data_vars if isinstance(X, xr.Dataset) else X
+    return len(next(iter(columns.values()), ())) if isinstance(columns, Mapping) else len(columns)
 
 
 def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]:

@@ -13,8 +13,8 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.checks import check_name_or_column
-from rhale_stats.arguments.rows import of_rows, series_of_rows
-from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
+from rhale_stats.arguments.rows import series_of_rows
+from rhale_stats.arguments.survey import of_some_rows
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.moments import IntArray
 from rhale_stats.models.options import ModelOptions
@@ -138,9 +138,7 @@ def _of_rows(named: Mapping[str, Any], rows: IntArray, arguments: list[Any]) -> 
         labels, n_rows, rows_of = table.index, table.n_rows, "rows of X"
 
     def selected(name: str, values: Any) -> Any:
-        if isinstance(values, SurveyDesign):
-            return PartOfDesign(whole=values, labels=labels, n_rows=n_rows, used=rows)
-        return np.asarray(of_rows(values, labels, n_rows, name, rows_of))[rows]
+        return of_some_rows(values, labels, n_rows, name, rows_of, rows)
 
     for name in OF_ROWS:
         if out.get(name) is not None:

@@ -124,8 +124,8 @@ def shap_dependence(
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
     >>> phi = X - X.mean(axis=0)  # of the model x0 + x1
-    >>> found = rs.shap_dependence(None, X, shap_values=phi, n_grid=3, grid_kind="equal_width")
-    >>> found["curve"].sel(feature="x0").round(2).values
+    >>> profile = rs.shap_dependence(None, X, shap_values=phi, n_grid=3, grid_kind="equal_width")
+    >>> profile["curve"].sel(feature="x0").round(2).values
     array([-1.08, -0.09,  0.91])
     """
     check_choice("centering", centering, CENTERINGS)
@@ -295,8 +295,8 @@ def m_plot(
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> found = rs.m_plot(lambda X: X[:, 0] + X[:, 1], X, bins=rs.EqualWidthBins(2))
-    >>> found["curve"].sel(feature="x0").round(1).values
+    >>> profile = rs.m_plot(lambda X: X[:, 0] + X[:, 1], X, bins=rs.EqualWidthBins(2))
+    >>> profile["curve"].sel(feature="x0").round(1).values
     array([-0.5,  0.4])
     """
     centering = centering_text(centering, CENTERINGS)

@@ -604,8 +604,8 @@ def interaction_matrix(
     >>> import rhale_stats as rs
     >>> example = rs.simulate.TwoRegimes()
     >>> local = rs.local_effects(None, example.sample(500, rng=0), jacobian=example.jacobian)
-    >>> found = rs.interaction_matrix(local, n_permutations=0)
-    >>> found["loss_drop"].to_pandas().round(2)
+    >>> matrix = rs.interaction_matrix(local, n_permutations=0)
+    >>> matrix["loss_drop"].to_pandas().round(2)
     conditioning   x1   x2    x3
     feature
     x1            NaN  0.0  0.95

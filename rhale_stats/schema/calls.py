@@ -19,7 +19,7 @@ from rhale_stats.arguments.checks import check_n_jobs
 from rhale_stats.arguments.peers import typed
 from rhale_stats.arguments.progress import BARS
 from rhale_stats.arguments.rows import of_rows
-from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
+from rhale_stats.arguments.survey import of_some_rows
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.parallel import THREADS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -356,10 +356,7 @@ def _groups_of(rows_of: xr.Dataset, groups: Any, arguments: Mapping[str, Any]) -
     used = np.asarray(of_rows(weights, labels, n_rows, "weights", "rows of X")) > 0
     if n_held != used.sum():
         return groups
-    rows = np.flatnonzero(used)
-    if isinstance(groups, SurveyDesign):
-        return PartOfDesign(whole=groups, labels=labels, n_rows=n_rows, used=rows)
-    return np.asarray(of_rows(groups, labels, n_rows, "groups", "rows of X"))[rows]
+    return of_some_rows(groups, labels, n_rows, "groups", "rows of X", np.flatnonzero(used))
 
 
 def _check_no_missing(local: xr.Dataset) -> None:
