@@ -236,8 +236,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the last edge is its own nearest, and is added in any case"
         ),
         "…, cells[-1] - edges[-1]) if end [> → >=] 0]": "a distance of 0 is not too large",
-        "off = np.abs(nearest - inner) [> → >=] 1e-09 * (cells[-1] - cells[0])": ROUNDING,
         "…ny() or (beyond and max(beyond) [> → >=] 1e-09 * (cells[-1] - cells[0]))…": ROUNDING,
+    },
+    ("bins/rule.py", "among"): {
+        "…arest, np.abs(nearest - wanted) [<= → <] 1e-09 * (edges[-1] - edges[0]))": ROUNDING,
     },
     ("bins/rules.py", "BestEqualWidthBins._loss"): {
         "if not (n_effective(bins) [>= → >] max(self.min_obs, 2) * (1 - 1e-…": ROUNDING,
@@ -512,7 +514,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "turns = [np.zeros → np.ones](0)": "it has no elements",
     },
     ("effects/estimates.py", "_fixed_cells"): {
-        "…tinct = np.abs(nearest - cells) [> → >=] 1e-09 * (edges[-1] - edges[0])": ROUNDING,
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
     },
