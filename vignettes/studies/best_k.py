@@ -13,19 +13,10 @@ from matplotlib.figure import Figure
 from rhale_stats.bins.rules import BestEqualWidthBins, EqualWidthBins
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.simulate.scores import mae
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    share,
-    with_error,
-)
+from studies.tools import holds, only, pm, share
 
 MAX_BINS = 50
 # What the note finds best, for every number of rows.
@@ -68,13 +59,13 @@ def replicate(
 ) -> dict[str, Any]:
     """One sample; the oracle knows the truth and tries every number of bins that is allowed."""
     example = PiecewiseLinear.independent()
-    local = local_of(example, example.sample(parameters["n"], rng))
-    effect = quiet_rhale(local, BestEqualWidthBins(MAX_BINS), has_spread=False)
+    local = tools.local_of(example, example.sample(parameters["n"], rng))
+    effect = tools.quiet_rhale(local, BestEqualWidthBins(MAX_BINS), has_spread=False)
     loss = np.where(np.isfinite(only(effect, "bin_loss")), only(effect, "bin_loss"), np.nan)
     errors = np.full(MAX_BINS, np.inf)
     truth = example.truth(effect)  # its cells serve every number of bins
     for k in np.flatnonzero(np.isfinite(loss)):
-        fixed = quiet_rhale(local, EqualWidthBins(int(k) + 1), has_spread=False)
+        fixed = tools.quiet_rhale(local, EqualWidthBins(int(k) + 1), has_spread=False)
         errors[k] = float(mae(fixed, truth)["ISE_mu"][0])
     chosen = int(effect["n_bins"][0])
     return {
@@ -129,10 +120,10 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Figure 4: the loss against K, mean over the runs in which K is allowed."""
-    fig, axes = panels(1, results.sizes["scenario"])
+    fig, axes = tools.panels(1, results.sizes["scenario"])
     for ax, scenario in zip(axes[0], results["scenario"].values, strict=True):
         one = results.sel(scenario=scenario)
-        with_error(ax, one["n_bins_tried"], one["loss"], color=FIXED_COLOUR, marker="o")
+        tools.with_error(ax, one["n_bins_tried"], one["loss"], color=tools.FIXED_COLOUR, marker="o")
         chosen = one["chosen"].to_series().mode()[0]
         ax.axvline(chosen, color="0.6", linestyle="--", linewidth=0.8)
         ax.set(title=str(scenario), xlabel="bins (dashed: chosen most often)")

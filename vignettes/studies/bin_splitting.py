@@ -14,22 +14,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, dense_truth
 from rhale_stats.simulate.scores import mae
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    SCORES,
-    against_fixed,
-    by_name,
-    draw_against_fixed,
-    fixed_rules,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    scored,
-)
+from studies.tools import holds, only, pm
 
 RHALE = "RHALE"
 SETTINGS = ("code", "text")
@@ -65,9 +53,9 @@ def study(options: Options) -> Study:
         scenarios=tuple(
             Scenario(name, {"function": name, "settings_of": settings}) for name in names
         ),
-        coords={"rule": [RHALE, *fixed_rules(_n_bins(options))]},
+        coords={"rule": [RHALE, *tools.fixed_rules(_n_bins(options))]},
         outputs={
-            **SCORES,
+            **tools.SCORES,
             "L_sigma_ddof0": Output(("rule",), "L_sigma of the deviation with divisor n"),
             "L_rho": Output(("rule",), "mean over bins of the root of the bin error, exact"),
             "L_rho_dense": Output(("rule",), "L_rho of the dense truth, its noise included"),
@@ -110,7 +98,7 @@ def prepare(options: Options) -> dict[str, Any]:
         truths[name] = dense.drop_vars("effect_se")
     rules: dict[str, BinRule] = {
         RHALE: CODE_RULE if settings == "code" else TEXT_RULE,
-        **fixed_rules(_n_bins(options)),
+        **tools.fixed_rules(_n_bins(options)),
     }
     return {"truths": truths, "rules": rules}
 
@@ -131,30 +119,35 @@ def replicate(
     """One sample, every rule on the same rows. NaN where a bin has one row or none."""
     settings, name = parameters["settings_of"], parameters["function"]
     simulator = example(name, settings)
-    local = local_of(simulator, sample(simulator, settings, rng))
+    local = tools.local_of(simulator, sample(simulator, settings, rng))
     found = []
     for rule in context["rules"].values():
-        effect = quiet_rhale(local, rule, has_spread=False)
+        effect = tools.quiet_rhale(local, rule, has_spread=False)
         truth = simulator.truth(effect)
         n = only(effect, "n_obs")
         with np.errstate(invalid="ignore", divide="ignore"):
             spread = only(effect, "heterogeneity") * np.sqrt((n - 1) / n)
         found.append(
             {
-                **scored(effect, truth),
+                **tools.scored(effect, truth),
                 "L_sigma_ddof0": np.mean(np.abs(only(truth, "heterogeneity") - spread)),
                 "L_rho": np.mean(np.sqrt(only(truth, "bin_error"))),
                 "L_rho_dense": float(mae(effect, context["truths"][name])["L_rho"][0]),
             }
         )
-    return by_name(found)
+    return tools.by_name(found)
 
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """One table a function: both kinds of metric, all rules."""
-    every = [*SCORES, "L_sigma_ddof0", "L_rho", "L_rho_dense"]
+    every = [*tools.SCORES, "L_sigma_ddof0", "L_rho", "L_rho_dense"]
     every.remove("n_bins")
-    out = [("RHALE against the best number of equal-width bins", against_fixed(results, COMPARED))]
+    out = [
+        (
+            "RHALE against the best number of equal-width bins",
+            tools.against_fixed(results, COMPARED),
+        )
+    ]
     for k, name in enumerate(results["scenario"].values):
         table = mean_table(results.isel(scenario=[k]), every, ["rule"]).drop(columns="scenario")
         table.insert(1, "n_bins", results["n_bins"].isel(scenario=k).mean("replicate").values)
@@ -164,7 +157,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Does it hold, by both kinds of metric."""
-    table = against_fixed(results, COMPARED)
+    table = tools.against_fixed(results, COMPARED)
     words = []
     for name in results["scenario"].values:
         lines = table[table["scenario"] == name].set_index("score")
@@ -205,10 +198,10 @@ def findings(results: xr.Dataset) -> list[str]:
 def figure(results: xr.Dataset) -> Figure:
     """Figures 7 and 8 with the metrics of both kinds."""
     shown = ("L_mu", "L_sigma", "L_rho", "ISE_mu", "ISE_sigma")
-    fig, axes = panels(results.sizes["scenario"], len(shown))
+    fig, axes = tools.panels(results.sizes["scenario"], len(shown))
     for row, name in zip(axes, results["scenario"].values, strict=True):
         one = results.sel(scenario=name)
         for ax, score in zip(row, shown, strict=True):
-            draw_against_fixed(ax, one[score], ".")
+            tools.draw_against_fixed(ax, one[score], ".")
         row[0].set_ylabel(f"{name}\n(line: RHALE)")
     return fig

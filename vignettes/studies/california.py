@@ -19,18 +19,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins
 from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    SCORES,
-    against_fixed,
-    draw_against_fixed,
-    fixed_rules,
-    holds,
-    panels,
-    quiet_rhale,
-    scored_rules,
-)
+from studies.tools import holds
 
 FEATURES = (
     "longitude",
@@ -99,11 +91,11 @@ def study(options: Options) -> Study:
             Scenario(name, {"feature": name}) for name in (SHOWN if options.quick else FEATURES)
         ),
         coords={
-            "rule": [RHALE, *fixed_rules(_n_bins(options))],
+            "rule": [RHALE, *tools.fixed_rules(_n_bins(options))],
             "grid": np.linspace(0, 1, GRID).tolist(),
         },
         outputs={
-            **SCORES,
+            **tools.SCORES,
             "test_mae": Output((), "mean absolute error of the network on test rows", "dollars"),
             "n_training": Output((), "training rows", "rows"),
             "is_torch": Output((), "1 if PyTorch fitted the network, 0 if scikit-learn"),
@@ -142,7 +134,7 @@ def prepare(options: Options) -> dict[str, Any]:
     local = local_effects(
         None, training[list(FEATURES)], jacobian=network.jacobian(x), features=list(FEATURES)
     )
-    rules: dict[str, BinRule] = {RHALE: OptimalBins(), **fixed_rules(_n_bins(options))}
+    rules: dict[str, BinRule] = {RHALE: OptimalBins(), **tools.fixed_rules(_n_bins(options))}
     facts = {
         "test_mae": float(np.mean(np.abs(error)) * dollars),
         "n_training": float(n_training),
@@ -258,7 +250,7 @@ def truth_of(local: xr.Dataset) -> xr.Dataset:
 
     Cells with one row or none have no estimate, and are interpolated along the axis.
     """
-    truth = quiet_rhale(local, EqualWidthBins(TRUE_BINS), centering="start", has_spread=False)
+    truth = tools.quiet_rhale(local, EqualWidthBins(TRUE_BINS), centering="start", has_spread=False)
     cell = np.arange(TRUE_BINS)
     for name in ("effect", "heterogeneity"):
         rows = [
@@ -277,8 +269,8 @@ def replicate(
     truth = context["truth"].sel(feature=[feature])
     n = min(SAMPLE, local.sizes["obs"] // 2)
     chosen = np.sort(rng.choice(local.sizes["obs"], n, replace=False))
-    scores = scored_rules(local.isel(obs=chosen), lambda _effect: truth, context["rules"])
-    full = quiet_rhale(local, OptimalBins(), has_spread=False)
+    scores = tools.scored_rules(local.isel(obs=chosen), lambda _effect: truth, context["rules"])
+    full = tools.quiet_rhale(local, OptimalBins(), has_spread=False)
     edges = full["edge_value"].values[0]
     at = np.linspace(edges[0], edges[-1], GRID)
     return {
@@ -293,9 +285,14 @@ def replicate(
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """Both kinds of metric, a table a feature; the model."""
-    out = [("RHALE against the best number of equal-width bins", against_fixed(results, COMPARED))]
+    out = [
+        (
+            "RHALE against the best number of equal-width bins",
+            tools.against_fixed(results, COMPARED),
+        )
+    ]
     for k, name in enumerate(results["scenario"].values):
-        table = mean_table(results.isel(scenario=[k]), list(SCORES), ["rule"])
+        table = mean_table(results.isel(scenario=[k]), list(tools.SCORES), ["rule"])
         out.append((str(name), table.drop(columns="scenario")))
     facts = results[["test_mae", "n_training", "is_torch", "share_positive"]].isel(replicate=0)
     model = facts.to_dataframe()[list(facts.data_vars)]
@@ -307,7 +304,7 @@ def findings(results: xr.Dataset) -> list[str]:
     one = results.isel(replicate=0)
     latitude, income = (float(one["share_positive"].sel(scenario=name)) for name in SHOWN)
     library = "PyTorch" if float(one["is_torch"].max()) else "scikit-learn"
-    table = against_fixed(results, COMPARED)
+    table = tools.against_fixed(results, COMPARED)
     words = []
     for name in results["scenario"].values:
         lines = table[table["scenario"] == name].set_index("score")
@@ -341,7 +338,7 @@ def findings(results: xr.Dataset) -> list[str]:
 def figure(results: xr.Dataset) -> Figure:
     """Figure 9 on the left, Figure 10 beside it."""
     shown = [name for name in SHOWN if name in results["scenario"].values]
-    fig, axes = panels(len(shown), 1 + len(COMPARED))
+    fig, axes = tools.panels(len(shown), 1 + len(COMPARED))
     for row, name in zip(axes, shown, strict=True):
         one = results.sel(scenario=name)
         at, curve, spread = (
@@ -351,5 +348,5 @@ def figure(results: xr.Dataset) -> Figure:
         row[0].plot(at, curve, color="black", linewidth=1.2)
         row[0].set(xlabel=name, ylabel="effect on the price")
         for ax, score in zip(row[1:], COMPARED, strict=True):
-            draw_against_fixed(ax, one[score], "x")
+            tools.draw_against_fixed(ax, one[score], "x")
     return fig

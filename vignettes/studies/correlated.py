@@ -17,20 +17,10 @@ from rhale_stats.generics.values import predict
 from rhale_stats.regional.comparisons import regional_ale, regional_pdp
 from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.simulate import TwoRegimes
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    TRUTH_COLOUR,
-    by_name,
-    holds,
-    local_of,
-    panels,
-    pm,
-    quiet_rhale,
-    share,
-)
+from studies.tools import holds, pm, share
 
 METHODS = ("PDP", "RHALE", "ALE")
 ROWS = 500
@@ -85,8 +75,8 @@ def replicate(
     """One sample, with every method."""
     example = TwoRegimes(correlated=bool(parameters["correlated"]))
     X = example.sample(ROWS, rng)
-    local = local_of(example, X)
-    effect = quiet_rhale(local, OptimalBins(), has_spread=False)
+    local = tools.local_of(example, X)
+    effect = tools.quiet_rhale(local, OptimalBins(), has_spread=False)
     trees = {
         "PDP": regional_pdp(example.model, X, "x1", test=None),
         "RHALE": regions(local, "x1", conditioning=X, test=None),
@@ -128,7 +118,7 @@ def replicate(
                 "regional": curves,
             }
         )
-    return by_name(found)
+    return tools.by_name(found)
 
 
 def _centred(curve: NDArray[Any]) -> FloatArray:
@@ -192,16 +182,16 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Figures 5 and 6, with the regions: curves of the first sample."""
-    fig, axes = panels(2, len(METHODS), sharey=True)
+    fig, axes = tools.panels(2, len(METHODS), sharey=True)
     for row, scenario in zip(axes, results["scenario"].values, strict=True):
         for ax, method in zip(row, METHODS, strict=True):
             one = results.sel(scenario=scenario, kind=method).isel(replicate=0)
             curve, spread = one["curve"].values, one["spread"].values
             ax.fill_between(GRID, curve - spread, curve + spread, color="#f3cfb3", linewidth=0)
-            ax.plot(GRID, curve, color=FIXED_COLOUR, linewidth=1.4, label="all rows")
+            ax.plot(GRID, curve, color=tools.FIXED_COLOUR, linewidth=1.4, label="all rows")
             for side, own in zip(SIDES, one["regional"].values, strict=True):
                 if np.isfinite(own).any():
-                    ax.plot(GRID, own, color=RHALE_COLOUR, linewidth=1.0, linestyle="--")
+                    ax.plot(GRID, own, color=tools.RHALE_COLOUR, linewidth=1.0, linestyle="--")
                     at = int(np.flatnonzero(np.isfinite(own))[-1])
                     up = side == SIDES[1]
                     ax.annotate(
@@ -212,10 +202,12 @@ def figure(results: xr.Dataset) -> Figure:
                         ha="right",
                         va="bottom" if up else "top",
                         fontsize="x-small",
-                        color=RHALE_COLOUR,
+                        color=tools.RHALE_COLOUR,
                     )
             true = truth(bool(results["correlated"].sel(scenario=scenario)))
-            ax.plot(GRID, true, color=TRUTH_COLOUR, linestyle=":", linewidth=1.4, label="truth")
+            ax.plot(
+                GRID, true, color=tools.TRUTH_COLOUR, linestyle=":", linewidth=1.4, label="truth"
+            )
             ax.set(title=f"r-{method}, {scenario}", xlabel="x1")
         row[0].set_ylabel("effect ± heterogeneity\n(dashed: regions)")
     axes[0, 0].legend(frameon=False, fontsize="x-small", loc="lower center")

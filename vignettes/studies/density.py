@@ -15,21 +15,10 @@ from scipy.special import betainc
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.simulate import Toy
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    score,
-    share,
-    with_error,
-)
+from studies.tools import holds, only, pm, share
 
 N_BINS = 5
 SHAPES = {"uniform": (1.0, 1.0), "beta(2, 2)": (2.0, 2.0), "beta(1, 2)": (1.0, 2.0)}
@@ -79,8 +68,8 @@ def replicate(
 ) -> dict[str, Any]:
     """One sample in five bins of [0, 1]. The effect is 1 + 2 z. NaN where a bin is empty."""
     toy = Toy(shape=(parameters["a"], parameters["b"]))
-    local = local_of(toy, toy.sample(parameters["n"], rng))
-    effect = quiet_rhale(local, GivenBins(np.linspace(0, 1, N_BINS + 1)), centering="start")
+    local = tools.local_of(toy, toy.sample(parameters["n"], rng))
+    effect = tools.quiet_rhale(local, GivenBins(np.linspace(0, 1, N_BINS + 1)), centering="start")
     check, truth = check_unbiased(local, effect, rng=rng), toy.truth(effect)
     error = only(effect, "effect") - only(truth, "effect")
     bias, n = only(check, "density_bias"), only(check, "n_obs")
@@ -124,7 +113,7 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
 
 def findings(results: xr.Dataset) -> list[str]:
     """Does it hold."""
-    bias, left = score(results["error"]), score(results["corrected"])
+    bias, left = tools.score(results["error"]), tools.score(results["corrected"])
     uniform = results["a"].values * results["b"].values == 1
     last = results.isel(scenario=-1)
     crowded = results.isel(scenario=~uniform)
@@ -151,12 +140,16 @@ def findings(results: xr.Dataset) -> list[str]:
 def figure(results: xr.Dataset) -> Figure:
     """Bias by bin, before and after correction, with the exact one."""
     n_columns = len(SHAPES)
-    fig, axes = panels(results.sizes["scenario"] // n_columns, n_columns, sharey=True)
+    fig, axes = tools.panels(results.sizes["scenario"] // n_columns, n_columns, sharey=True)
     k = np.arange(N_BINS)
     for ax, scenario in zip(axes.flat, results["scenario"].values, strict=True):
         one = results.sel(scenario=scenario)
-        with_error(ax, k - 0.1, one["error"], color=FIXED_COLOUR, fmt="o", label="effect")
-        with_error(ax, k + 0.1, one["corrected"], color=RHALE_COLOUR, fmt="s", label="corrected")
+        tools.with_error(
+            ax, k - 0.1, one["error"], color=tools.FIXED_COLOUR, fmt="o", label="effect"
+        )
+        tools.with_error(
+            ax, k + 0.1, one["corrected"], color=tools.RHALE_COLOUR, fmt="s", label="corrected"
+        )
         exact = expected_bias(float(one["a"]), float(one["b"]))
         ax.plot(k, exact, "k_", markersize=12, label="exact bias")
         ax.axhline(0, color="0.7", linewidth=0.6)

@@ -15,18 +15,10 @@ from rhale_stats.bins.rules import EqualWidthBins, OptimalBins
 from rhale_stats.diagnostics.checks import jump_check
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.simulate import OppositeGroups
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    RHALE_COLOUR,
-    SCORES,
-    holds,
-    local_of,
-    panels,
-    pm,
-    scored_rules,
-    share,
-)
+from studies.tools import holds, pm, share
 
 RULES: dict[str, BinRule] = {
     "RHALE, as in the paper": OptimalBins(min_obs=10, discount=0.5),
@@ -53,7 +45,7 @@ def study(options: Options) -> Study:
         scenarios=tuple(Scenario(f"N = {n}", {"n": n}) for n in sizes),
         coords={"rule": list(RULES)},
         outputs={
-            **SCORES,
+            **tools.SCORES,
             "x3_effect": Output((), "largest |effect| of x3 in any bin"),
             "x3_heterogeneity": Output((), "largest heterogeneity of x3 in any bin"),
             "x3_missed": Output((), "whether jump_check finds what the derivative of x3 misses"),
@@ -73,8 +65,8 @@ def replicate(
     """One sample: every rule for x2, the derivative and the jumps of x3."""
     example = OppositeGroups()
     X = example.sample(parameters["n"], rng)
-    scores = scored_rules(local_of(example, X, "x2"), example.truth, RULES)
-    both = local_of(example, X, None)
+    scores = tools.scored_rules(tools.local_of(example, X, "x2"), example.truth, RULES)
+    both = tools.local_of(example, X, None)
     effect = rhale(both, bins=EqualWidthBins(JUMP_BINS), weighting="rows")
     found = jump_check(effect, both, example.model, X)
     small = found["jump_pvalue_adjusted"] < LEVEL
@@ -91,7 +83,10 @@ def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:
     """x2 by rule; x3."""
     x3 = ["x3_effect", "x3_heterogeneity", "x3_missed", "x1_missed"]
     return [
-        ("Effect of x2, by both kinds of metric", mean_table(results, list(SCORES), ["rule"])),
+        (
+            "Effect of x2, by both kinds of metric",
+            mean_table(results, list(tools.SCORES), ["rule"]),
+        ),
         (f"x3: its derivative, and jump_check in {JUMP_BINS} bins", mean_table(results, x3)),
     ]
 
@@ -126,14 +121,14 @@ def findings(results: xr.Dataset) -> list[str]:
 def figure(results: xr.Dataset) -> Figure:
     """Errors by rule, one dot a run."""
     one = results.isel(scenario=0)
-    fig, axes = panels(1, 3)
+    fig, axes = tools.panels(1, 3)
     for ax, name in zip(axes[0], ("ISE_mu", "ISE_sigma", "n_bins"), strict=True):
         for at, rule in enumerate(RULES):
             values = one[name].sel(rule=rule).dropna("replicate").values
             if not len(values):
                 continue
             shift = np.linspace(-0.25, 0.25, len(values))
-            ax.plot(values, at + shift, ".", color=RHALE_COLOUR, markersize=2, alpha=0.5)
+            ax.plot(values, at + shift, ".", color=tools.RHALE_COLOUR, markersize=2, alpha=0.5)
             ax.plot(values.mean(), at, "k|", markersize=14)
         ax.set(xlabel=name, yticks=range(len(RULES)), yticklabels=list(RULES))
         ax.invert_yaxis()

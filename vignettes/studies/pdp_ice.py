@@ -20,20 +20,10 @@ from rhale_stats.profiles.dependence import m_plot
 from rhale_stats.profiles.pdp import ice, pdp
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.simulate import Ridge
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    TRUTH_COLOUR,
-    by_name,
-    holds,
-    local_of,
-    panels,
-    pm,
-    quiet_rhale,
-    share,
-)
+from studies.tools import holds, pm, share
 
 FEATURES = ("x1", "x2", "x3")
 METHODS = ("PDP", "M-plot", "ALE", "RHALE")
@@ -146,7 +136,7 @@ def replicate(
     slopes = ice(example.model, X, kind="derivative", grid=grids, progress=False)
     marginal = m_plot(example.model, X, bins=QuantileBins(N_BINS))
     finite = ale(example.model, X, bins=QuantileBins(N_BINS), progress=False)
-    effect = quiet_rhale(local_of(example, X, None), OptimalBins(), has_spread=False)
+    effect = tools.quiet_rhale(tools.local_of(example, X, None), OptimalBins(), has_spread=False)
     found = []
     for feature, grid in grids.items():
         true_curve, true_spread = truth(alpha, feature)
@@ -177,7 +167,7 @@ def replicate(
                 "n_bins": float(effect["n_bins"].sel(feature=feature)),
             }
         )
-    return by_name(found)
+    return tools.by_name(found)
 
 
 def spread_at(effect: xr.Dataset, feature: str, grid: FloatArray) -> FloatArray:
@@ -259,8 +249,10 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Figures 5 and 6, and the product: curves of the first sample."""
-    colours = dict(zip(METHODS, ("#cc78bc", "#029e73", FIXED_COLOUR, RHALE_COLOUR), strict=True))
-    fig, axes = panels(results.sizes["scenario"], len(FEATURES))
+    colours = dict(
+        zip(METHODS, ("#cc78bc", "#029e73", tools.FIXED_COLOUR, tools.RHALE_COLOUR), strict=True)
+    )
+    fig, axes = tools.panels(results.sizes["scenario"], len(FEATURES))
     for row, scenario in zip(axes, results["scenario"].values, strict=True):
         alpha = float(results["alpha"].sel(scenario=scenario))
         for ax, feature in zip(row, FEATURES, strict=True):
@@ -269,7 +261,9 @@ def figure(results: xr.Dataset) -> Figure:
             for kind in METHODS:
                 ax.plot(grid, one.sel(kind=kind), color=colours[kind], linewidth=1.1, label=kind)
             true = truth(alpha, feature)[0]
-            ax.plot(grid, true, color=TRUTH_COLOUR, linestyle=":", linewidth=1.8, label="truth")
+            ax.plot(
+                grid, true, color=tools.TRUTH_COLOUR, linestyle=":", linewidth=1.8, label="truth"
+            )
             ax.set(xlabel=feature)
         row[0].set_ylabel(f"{scenario}\neffect")
     axes[0, 0].legend(frameon=False, fontsize="x-small")

@@ -16,6 +16,7 @@ from rhale_stats.arrays.adaptive import Penalties
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.local.local_effects import local_effects
+from studies import tools
 from studies.examples import (
     EXAMPLES,
     FIXED,
@@ -26,15 +27,7 @@ from studies.examples import (
     scored_along,
 )
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    SCORES,
-    fixed_rules,
-    holds,
-    panels,
-    quiet_rhale,
-    standard_error,
-    where,
-)
+from studies.tools import holds
 
 # Noise around a constant effect, and the largest share of runs that may have more than one bin.
 NOISES = {
@@ -118,10 +111,10 @@ def study(options: Options) -> Study:
         "freedom), whatever the number of rows. Of the penalties tried that keep within "
         "these limits, none gives an effect closer to mu(z).",
         scenarios=(*noises, *effects),
-        coords={"rule": [*variants(SIZES[0]), *fixed_rules(QUICK_FIXED if quick else FIXED)]},
+        coords={"rule": [*variants(SIZES[0]), *tools.fixed_rules(QUICK_FIXED if quick else FIXED)]},
         outputs={
             "split": Output(("rule",), "share of samples without effect with more than one bin"),
-            **{name: SCORES[name] for name in JUDGED},
+            **{name: tools.SCORES[name] for name in JUDGED},
         },
         replicate=replicate,
         n_replicates=2 if quick else 50,
@@ -143,7 +136,7 @@ def replicate(
 ) -> dict[str, Any]:
     """Several samples without effect, or one with; outputs of other scenarios are NaN."""
     n = parameters["n"]
-    rules, fixed = variants(n), fixed_rules(QUICK_FIXED if quick else FIXED)
+    rules, fixed = variants(n), tools.fixed_rules(QUICK_FIXED if quick else FIXED)
     out: dict[str, Any] = dict.fromkeys(("split", *JUDGED), np.full(len(rules | fixed), np.nan))
     if parameters["kind"] == "effect":
         scores = scored_along(EXAMPLES[parameters["example"]], n, rng, rules | fixed)
@@ -170,7 +163,7 @@ def _shares(
     shares = []
     for name, rule in rules.items():
         seen = local if name == DEFAULT else local.isel(feature=slice(fewer))
-        cut = quiet_rhale(seen, rule, has_spread=False)["n_bins"] > 1
+        cut = tools.quiet_rhale(seen, rule, has_spread=False)["n_bins"] > 1
         shares.append(float(cut.mean()))
     return shares
 
@@ -184,8 +177,8 @@ def _rules_tried(results: xr.Dataset) -> list[str]:
 
 def false_splits(results: xr.Dataset) -> pd.DataFrame:
     """Percent of samples without effect that are cut, a line for every noise, N and rule."""
-    split = 100 * where(results, "kind", "no effect")["split"].sel(rule=_rules_tried(results))
-    found = {"percent": split.mean("replicate"), "mcse": standard_error(split)}
+    split = 100 * tools.where(results, "kind", "no effect")["split"].sel(rule=_rules_tried(results))
+    found = {"percent": split.mean("replicate"), "mcse": tools.standard_error(split)}
     table = xr.Dataset(found).to_dataframe()
     table = table.reset_index().rename(columns={"example": "noise", "n": "N"})
     return table[["noise", "N", "rule", "percent", "mcse"]]
@@ -193,7 +186,7 @@ def false_splits(results: xr.Dataset) -> pd.DataFrame:
 
 def over_oracle(results: xr.Dataset) -> pd.DataFrame:
     """Mean scores over those of the best number of equal-width bins."""
-    one = where(results, "kind", "effect")
+    one = tools.where(results, "kind", "effect")
     lines = []
     for at, (example, n) in enumerate(zip(one["example"].values, one["n"].values, strict=True)):
         for score in JUDGED:
@@ -216,7 +209,7 @@ def over_oracle(results: xr.Dataset) -> pd.DataFrame:
 
 def over_default(results: xr.Dataset, rule: str, score: str) -> tuple[float, float]:
     """Geometric mean over effects and N of the means over those of the default, and its error."""
-    values = where(results, "kind", "effect")[score]
+    values = tools.where(results, "kind", "effect")[score]
     ours, default = (values.sel(rule=name).values for name in (rule, DEFAULT))
     ratio, error = np.array([ratio_of_means(*pair) for pair in zip(ours, default, strict=True)]).T
     mean = float(np.exp(np.log(ratio).mean()))
@@ -370,7 +363,7 @@ def _said(rules: pd.DataFrame, rule: str, name: str) -> str:
 def figure(results: xr.Dataset) -> Figure:
     """False splits against N by remedy and by penalty; distance from effects by penalty."""
     splits, ratios = false_splits(results), over_oracle(results)
-    fig, axes = panels(3, len(NOISES), sharey="row")
+    fig, axes = tools.panels(3, len(NOISES), sharey="row")
     by_remedy = {remedy: f"2 ln K, {remedy}" for remedy in REMEDIES}
     by_penalty = {penalty: f"{penalty}, pruning" for penalty in PENALTIES}
     for row, shown in zip(axes, (by_remedy, by_penalty), strict=False):

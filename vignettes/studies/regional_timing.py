@@ -20,18 +20,13 @@ from rhale_stats.local.local_effects import local_effects
 from rhale_stats.parallel import cpus, one_blas_thread
 from rhale_stats.regional.comparisons import regional_ale, regional_pdp
 from rhale_stats.regional.regions import regions
+from studies import tools
 from studies.california import Network
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    TRUTH_COLOUR,
-    holds,
-    panels,
-)
+from studies.tools import holds
 
 METHODS = ("r-RHALE", "r-ALE", "r-PDP")
-COLOURS = dict(zip(METHODS, (RHALE_COLOUR, FIXED_COLOUR, "#029e73"), strict=True))
+COLOURS = dict(zip(METHODS, (tools.RHALE_COLOUR, tools.FIXED_COLOUR, "#029e73"), strict=True))
 FEATURE = "x0"
 WIDTH = 128
 # Rows that a network works on at once: its layers then stay in the processor's cache.
@@ -334,7 +329,7 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Figures 3 and 4, and the ratios."""
-    fig, axes = panels(1, 3)
+    fig, axes = tools.panels(1, 3)
     deep, large = _series(results)
     for method in METHODS:
         style = {"marker": "o", "markersize": 3, "color": COLOURS[method], "label": method}
@@ -348,7 +343,7 @@ def figure(results: xr.Dataset) -> Figure:
     axes[0, 0].set(title=_about(deep, "n_rows"), xlabel="layers", ylabel="seconds", ylim=(0, None))
     axes[0, 1].set(title=_about(large, "n_layers"), xlabel="rows", ylabel="seconds",
                    xscale="log", yscale="log")  # fmt: skip
-    axes[0, 2].axhline(1, color=RHALE_COLOUR, linewidth=1)
+    axes[0, 2].axhline(1, color=tools.RHALE_COLOUR, linewidth=1)
     axes[0, 2].set(title="times as long as r-RHALE", xlabel="from the first to the last setting",
                    xticks=[], yscale="log")  # fmt: skip
     axes[0, 0].legend(frameon=False, fontsize="x-small")
@@ -357,7 +352,7 @@ def figure(results: xr.Dataset) -> Figure:
     axes[0, 2].set_yticks([], minor=True)
     for one, x, line in ((deep, "n_layers", "-"), (large, "n_rows", "--")):
         ends = f"{one[x].values[0]:.0f} to {one[x].values[-1]:.0f} {x[2:]}"
-        axes[0, 2].plot([], [], color=TRUTH_COLOUR, linestyle=line, label=ends)
+        axes[0, 2].plot([], [], color=tools.TRUTH_COLOUR, linestyle=line, label=ends)
     axes[0, 2].legend(frameon=False, fontsize="x-small", loc="lower right")
     return fig
 

@@ -15,23 +15,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.profiles.pdp import ice
 from rhale_stats.simulate import RunningExample
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    SCORES,
-    by_name,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    scored,
-    share,
-    standard_error,
-)
+from studies.tools import holds, only, pm, share
 
 RHALE, QUANTILES = "RHALE", "quantiles, K = 7"
 RULES: dict[str, BinRule] = {
@@ -65,7 +52,7 @@ def study(options: Options) -> Study:
         scenarios=tuple(Scenario(f"N = {n}", {"n": n}) for n in sizes),
         coords={"rule": list(RULES), "grid": GRID.tolist(), "group": list(GROUPS)},
         outputs={
-            **SCORES,
+            **tools.SCORES,
             "n_unknown": Output(("rule",), "bins with one row or none", "bins"),
             "filled_error": Output(
                 ("rule",),
@@ -81,7 +68,7 @@ def study(options: Options) -> Study:
         replicate=replicate,
         n_replicates=3 if options.quick else 1000,
         tables=lambda results: [
-            ("Both kinds of metric", mean_table(results, list(SCORES), ["rule"])),
+            ("Both kinds of metric", mean_table(results, list(tools.SCORES), ["rule"])),
             (
                 "Empty bins interpolated, as the authors' code does",
                 mean_table(results, ["n_unknown", "filled_error"], ["rule"]),
@@ -99,10 +86,10 @@ def replicate(
     """One sample, every rule on the same rows."""
     example = RunningExample()
     X = example.sample(parameters["n"], rng)
-    local = local_of(example, X)
+    local = tools.local_of(example, X)
     found, wave = [], 0
     for name, rule in RULES.items():
-        effect = quiet_rhale(local, rule, has_spread=False, centering="start")
+        effect = tools.quiet_rhale(local, rule, has_spread=False, centering="start")
         truth = example.truth(effect)
         edges, mean = only(effect, "edge_value"), only(effect, "effect")
         known = np.flatnonzero(np.isfinite(mean))
@@ -113,7 +100,7 @@ def replicate(
         distance = np.interp(cells, edges, curve) - true
         found.append(
             {
-                **scored(effect, truth),
+                **tools.scored(effect, truth),
                 "filled_error": np.mean(np.abs(distance - distance.mean())),
                 "n_unknown": np.sum(only(effect, "n_obs") < 2),
                 "curve": np.interp(GRID, edges, curve, left=np.nan, right=np.nan),
@@ -121,7 +108,7 @@ def replicate(
         )
         if name == RHALE:
             wave = int(np.sum(edges[:-1] < 0))
-    return {**by_name(found), "bins_wave": wave, **by_profiles(example, X)}
+    return {**tools.by_name(found), "bins_wave": wave, **by_profiles(example, X)}
 
 
 def by_profiles(example: RunningExample, X: pd.DataFrame) -> dict[str, Any]:
@@ -158,7 +145,7 @@ def findings(results: xr.Dataset) -> list[str]:
     bins = one["n_bins"].sel(rule=RHALE)
     # All rules see the same samples: differences in pairs. At most one in forty by chance.
     gain = error.sel(rule=fixed) - error.sel(rule=RHALE)
-    clear = (gain.mean("replicate") > 2 * standard_error(gain)).all()
+    clear = (gain.mean("replicate") > 2 * tools.standard_error(gain)).all()
     return [
         f"{holds(clear)}: RHALE is better than equal-width bins, beyond chance. The mean error of "
         f"the curve, centred along the axis, over {results.sizes['replicate']} samples of 60 rows "
@@ -198,15 +185,21 @@ def by_profiles_finding(one: xr.Dataset) -> str:
 
 def figure(results: xr.Dataset) -> Figure:
     """Curves of thirty samples and the truth; PDP and ICE curves by group on the left."""
-    fig, axes = panels(1, len(RULES) + 1, sharey=True)
+    fig, axes = tools.panels(1, len(RULES) + 1, sharey=True)
     one = results.isel(scenario=0, replicate=slice(0, 30))
-    axes[0, 0].plot(GRID, one["pdp_curve"].values.T, color=FIXED_COLOUR, linewidth=0.5, alpha=0.6)
     axes[0, 0].plot(
-        GRID, one["ice_curve"].mean("replicate").T, color=RHALE_COLOUR, linestyle="--", linewidth=1
+        GRID, one["pdp_curve"].values.T, color=tools.FIXED_COLOUR, linewidth=0.5, alpha=0.6
+    )
+    axes[0, 0].plot(
+        GRID,
+        one["ice_curve"].mean("replicate").T,
+        color=tools.RHALE_COLOUR,
+        linestyle="--",
+        linewidth=1,
     )
     for ax, rule in zip(axes[0, 1:], RULES, strict=True):
         curves = one["curve"].sel(rule=rule).values
-        ax.plot(GRID, curves.T, color=FIXED_COLOUR, linewidth=0.5, alpha=0.6)
+        ax.plot(GRID, curves.T, color=tools.FIXED_COLOUR, linewidth=0.5, alpha=0.6)
     for ax, title in zip(axes[0], ("PDP (dashed: ICE by x3)", *RULES), strict=True):
         ax.plot(GRID, TRUTH, color="black", linestyle=":", linewidth=1.5)
         ax.set(title=title, xlabel="x1")

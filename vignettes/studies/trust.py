@@ -16,20 +16,10 @@ from rhale_stats.inference.meaning import BIASED, LARGE
 from rhale_stats.schema.padding import padded
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.simulate.scores import mae
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    by_name,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    share,
-)
+from studies.tools import holds, only, pm, share
 
 N_BINS = (3, 5, 20, 100)
 HIGH = 100.0
@@ -77,12 +67,12 @@ def replicate(
 ) -> dict[str, Any]:
     """One sample, in every number of bins on [0, 100]."""
     example = PiecewiseLinear.independent()
-    local = local_of(example, example.sample(parameters["n"], rng))
-    return by_name([_one(example, local, n_bins) for n_bins in N_BINS])
+    local = tools.local_of(example, example.sample(parameters["n"], rng))
+    return tools.by_name([_one(example, local, n_bins) for n_bins in N_BINS])
 
 
 def _one(example: PiecewiseLinear, local: xr.Dataset, n_bins: int) -> dict[str, Any]:
-    effect = quiet_rhale(local, GivenBins(np.linspace(0, HIGH, n_bins + 1)))
+    effect = tools.quiet_rhale(local, GivenBins(np.linspace(0, HIGH, n_bins + 1)))
     check = check_unbiased(local, effect, rng=0)
     truth = example.truth(effect)
     scores = mae(effect, truth)
@@ -160,7 +150,7 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Figures 2 and 3: curves of the first run with ± 2 standard errors."""
-    fig, axes = panels(2, len(N_BINS), sharey="row")
+    fig, axes = tools.panels(2, len(N_BINS), sharey="row")
     truth = np.array([[0, 20, 40, 60, 80, 100], [0, 6, 146, 116, 116, 16]], dtype=float)
     for row, scenario in zip(axes, results["scenario"].values, strict=True):
         for ax, k in zip(row, N_BINS, strict=True):
@@ -168,12 +158,12 @@ def figure(results: xr.Dataset) -> Figure:
             edges = np.linspace(0, HIGH, k + 1)
             curve, se = one["curve"].values, one["curve_se"].values
             ax.fill_between(edges, curve - 2 * se, curve + 2 * se, color="#f3cfb3", linewidth=0)
-            ax.plot(edges, curve, color=FIXED_COLOUR, linewidth=1.2)
+            ax.plot(edges, curve, color=tools.FIXED_COLOUR, linewidth=1.2)
             # The truth, centred at its mean over a uniform feature.
             mean = np.trapezoid(truth[1], truth[0]) / HIGH
             ax.plot(truth[0], truth[1] - mean, color="black", linestyle=":", linewidth=1.2)
             for b in np.flatnonzero(one["flagged"].values[:k] == 1):
-                ax.axvspan(edges[b], edges[b + 1], ymax=0.04, color=RHALE_COLOUR, linewidth=0)
+                ax.axvspan(edges[b], edges[b + 1], ymax=0.04, color=tools.RHALE_COLOUR, linewidth=0)
             ax.set(title=f"K = {k}, {scenario}", xlabel="x1")
         row[0].set_ylabel("curve ± 2 standard errors\n(dotted: truth)")
     return fig

@@ -15,22 +15,10 @@ from rhale_stats.bins.rules import EqualWidthBins, GivenBins, OptimalBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.inference.meaning import BIASED, LARGE
 from rhale_stats.simulate import PiecewiseLinear, Quadratic, Simulator, Toy
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    TRUTH_COLOUR,
-    by_name,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    score,
-    with_error,
-)
+from studies.tools import holds, only, pm
 
 N_BINS = (1, 2, 3, 5, 10, 20)
 EXAMPLES: dict[str, Simulator] = {
@@ -87,11 +75,11 @@ def replicate(
 ) -> dict[str, Any]:
     """One sample: fixed bins over the population's axis, and bins chosen on the rows."""
     example = EXAMPLES[parameters["example"]]
-    local = local_of(example, example.sample(parameters["n"], rng))
+    local = tools.local_of(example, example.sample(parameters["n"], rng))
     high = 100.0 if parameters["example"].startswith("note") else 1.0
     fixed = []
     for n_bins in N_BINS:
-        effect = quiet_rhale(local, GivenBins(np.linspace(0, high, n_bins + 1)))
+        effect = tools.quiet_rhale(local, GivenBins(np.linspace(0, high, n_bins + 1)))
         check, truth = check_unbiased(local, effect, rng=rng), example.truth(effect)
         sigma2, error = only(truth, "heterogeneity") ** 2, only(truth, "bin_error")
         fixed.append(
@@ -106,13 +94,13 @@ def replicate(
             }
         )
     seeds = rng.integers(2**32, size=len(CHOSEN))
-    chosen = [quiet_rhale(local, rule, has_spread=False) for rule in CHOSEN.values()]
+    chosen = [tools.quiet_rhale(local, rule, has_spread=False) for rule in CHOSEN.values()]
     honest = [
-        quiet_rhale(local, rule, has_spread=False, honest=True, rng=int(seed))
+        tools.quiet_rhale(local, rule, has_spread=False, honest=True, rng=int(seed))
         for rule, seed in zip(CHOSEN.values(), seeds, strict=True)
     ]
     return {
-        **by_name(fixed),
+        **tools.by_name(fixed),
         "optimism": [_optimism(example, effect) for effect in chosen],
         "optimism_honest": [_optimism(example, effect) for effect in honest],
     }
@@ -152,7 +140,7 @@ def findings(results: xr.Dataset) -> list[str]:
 
     def worst(estimate: xr.DataArray, truth: xr.DataArray) -> float:
         error = estimate - truth
-        return float(score(error).where(error.notnull().all("replicate")).max())
+        return float(tools.score(error).where(error.notnull().all("replicate")).max())
 
     variance = worst(results["variance"], results["expected"])
     toy = results.sel(scenario="toy [47]")
@@ -185,15 +173,19 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Variance, its parts and the truth against the number of bins."""
-    fig, axes = panels(1, results.sizes["scenario"])
+    fig, axes = tools.panels(1, results.sizes["scenario"])
     for ax, name in zip(axes[0], results["scenario"].values, strict=True):
         one = results.sel(scenario=name)
-        with_error(ax, N_BINS, one["variance"], color=FIXED_COLOUR, fmt="o", label="variance")
-        with_error(ax, N_BINS, one["within"], color=RHALE_COLOUR, fmt="s", label="within")
+        tools.with_error(
+            ax, N_BINS, one["variance"], color=tools.FIXED_COLOUR, fmt="o", label="variance"
+        )
+        tools.with_error(
+            ax, N_BINS, one["within"], color=tools.RHALE_COLOUR, fmt="s", label="within"
+        )
         expected, error = (
             one[what].mean("replicate").values for what in ("expected", "true_bin_error")
         )
-        style = {"color": TRUTH_COLOUR, "linewidth": 0.8}
+        style = {"color": tools.TRUTH_COLOUR, "linewidth": 0.8}
         ax.plot(N_BINS, expected, **style, label="sigma² + bin error")
         ax.plot(N_BINS, expected - error, **style, linestyle=":", label="sigma²")
         ax.set(xscale="log", yscale="log", xlabel="equal-width bins", title=str(name))

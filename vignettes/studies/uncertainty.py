@@ -12,23 +12,10 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.simulate import Toy
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    TRUTH_COLOUR,
-    by_name,
-    holds,
-    local_of,
-    only,
-    panels,
-    pm,
-    quiet_rhale,
-    score,
-    standard_error,
-    with_error,
-)
+from studies.tools import holds, only, pm
 
 # Bins of the curves of Figure 1, and the numbers of bins of Figure 2.
 CURVE_BINS = 20
@@ -77,11 +64,15 @@ def replicate(
 ) -> dict[str, Any]:
     """One sample, in every number of bins. What a bin of one row has as its variance is NaN."""
     toy = Toy(variance=parameters["variance"])
-    local = local_of(toy, toy.sample(parameters["n"], rng))
-    curve = quiet_rhale(local, GivenBins(np.linspace(0, 1, CURVE_BINS + 1)), centering="start")
+    local = tools.local_of(toy, toy.sample(parameters["n"], rng))
+    curve = tools.quiet_rhale(
+        local, GivenBins(np.linspace(0, 1, CURVE_BINS + 1)), centering="start"
+    )
     by_bins = []
     for n_bins in N_BINS:
-        effect = quiet_rhale(local, GivenBins(np.linspace(0, 1, n_bins + 1)), has_spread=False)
+        effect = tools.quiet_rhale(
+            local, GivenBins(np.linspace(0, 1, n_bins + 1)), has_spread=False
+        )
         variance, n = only(effect, "heterogeneity") ** 2, only(effect, "n_obs")
         by_bins.append(
             {
@@ -93,7 +84,7 @@ def replicate(
     return {
         "curve": only(curve, "curve"),
         "curve_std_sum": only(curve, "curve_std_sum"),
-        **by_name(by_bins),
+        **tools.by_name(by_bins),
     }
 
 
@@ -126,14 +117,14 @@ def findings(results: xr.Dataset) -> list[str]:
         for k, v in enumerate(curves["variance"].values)
     ]
     gap = losses["loss"].mean("replicate") - UNAVOIDABLE - 1 / (3 * losses["n_bins"] ** 2)
-    gap = gap / standard_error(losses["loss"])
+    gap = gap / tools.standard_error(losses["loss"])
     large = losses.isel(scenario=-1)
     error = large["error"].mean("replicate")
     best = N_BINS[int(np.argmin(error.values))]
     densest = N_BINS[-1]
     dense = losses.isel(scenario=1).sel(n_bins=densest)
     unknown = int(losses["loss"].isel(scenario=0).sel(n_bins=20).isnull().sum())
-    distance = score(end - 2)
+    distance = tools.score(end - 2)
     return [
         f"{holds(distance.max() < 4)}: the average curve ends at "
         + ", ".join(pm(end.isel(scenario=k)) for k in range(len(words)))
@@ -157,24 +148,30 @@ def findings(results: xr.Dataset) -> list[str]:
 def figure(results: xr.Dataset) -> Figure:
     """Figure 1 above, Figure 2 below."""
     curves, losses = _split(results)
-    fig, axes = panels(2, 3)
+    fig, axes = tools.panels(2, 3)
     z = np.linspace(0, 1, CURVE_BINS + 1)
     for ax, k in zip(axes[0], range(curves.sizes["scenario"]), strict=True):
         mean = curves["curve"].isel(scenario=k).mean("replicate").values
         spread = curves["curve_std_sum"].isel(scenario=k).mean("replicate").values
         ax.fill_between(z, mean - spread, mean + spread, color="#c3ddec", linewidth=0)
         ax.plot(z, mean, color="black", linewidth=1.2)
-        ax.plot(z, z + z**2, color=RHALE_COLOUR, linestyle=":", linewidth=1.5)
+        ax.plot(z, z + z**2, color=tools.RHALE_COLOUR, linestyle=":", linewidth=1.5)
         ax.set(title=f"$\\sigma_2^2$ = {curves['variance'].values[k]:g}", xlabel="x1", ylim=(-2, 5))
     axes[0, 0].set_ylabel("curve ± heterogeneity\n(dotted: truth)")
     for ax in axes[1, losses.sizes["scenario"] :]:
         ax.remove()
     for ax, k in zip(axes[1], range(losses.sizes["scenario"]), strict=False):
         one = losses.isel(scenario=k)
-        with_error(ax, N_BINS, one["loss"], color=FIXED_COLOUR, marker="o", label="ddof 1")
-        with_error(ax, N_BINS, one["loss_ddof0"], color=RHALE_COLOUR, marker="x", label="ddof 0")
+        tools.with_error(
+            ax, N_BINS, one["loss"], color=tools.FIXED_COLOUR, marker="o", label="ddof 1"
+        )
+        tools.with_error(
+            ax, N_BINS, one["loss_ddof0"], color=tools.RHALE_COLOUR, marker="x", label="ddof 0"
+        )
         grid = np.linspace(1, N_BINS[-1], 500)
-        ax.plot(grid, 0.4 + 1 / (3 * grid**2), color=TRUTH_COLOUR, linewidth=0.8, label="expected")
+        ax.plot(
+            grid, 0.4 + 1 / (3 * grid**2), color=tools.TRUTH_COLOUR, linewidth=0.8, label="expected"
+        )
         ax.axhline(UNAVOIDABLE, color="0.7", linewidth=0.6)
         most = int(one["n"]) / ENOUGH
         if most < N_BINS[-1]:

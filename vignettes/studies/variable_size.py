@@ -13,19 +13,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import BestEqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.generics.values import predict
 from rhale_stats.simulate import PiecewiseLinear
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    SCORES,
-    by_name,
-    holds,
-    local_of,
-    panels,
-    pm,
-    quiet_rhale,
-    scored,
-    share,
-)
+from studies.tools import holds, pm, share
 
 # The note does not state its slopes, nor how sparse the sparse part is. These are ours: with them
 # four equal-width bins are allowed, and five are not, as in the note.
@@ -60,11 +51,11 @@ def study(options: Options) -> Study:
         "different widths are five, and almost perfect.",
         scenarios=tuple(Scenario(f"N = {n}", {"n": n}) for n in sizes),
         coords={"rule": list(RULES), "grid": np.linspace(0, 100, GRID).tolist()},
-        outputs={**SCORES, "curve": Output(("rule", "grid"), "curve")},
+        outputs={**tools.SCORES, "curve": Output(("rule", "grid"), "curve")},
         replicate=replicate,
         n_replicates=3 if options.quick else 500,
         tables=lambda results: [
-            ("Both kinds of metric", mean_table(results, list(SCORES), ["rule"]))
+            ("Both kinds of metric", mean_table(results, list(tools.SCORES), ["rule"]))
         ],
         findings=findings,
         figure=figure,
@@ -76,13 +67,13 @@ def replicate(
 ) -> dict[str, Any]:
     """One sample, every rule on the same rows."""
     simulator = example()
-    local = local_of(simulator, simulator.sample(parameters["n"], rng))
+    local = tools.local_of(simulator, simulator.sample(parameters["n"], rng))
     found = []
     for rule in RULES.values():
-        effect = quiet_rhale(local, rule, has_spread=False, centering="integral")
+        effect = tools.quiet_rhale(local, rule, has_spread=False, centering="integral")
         curve = predict(effect, np.linspace(0, 100, GRID), "x1").values
-        found.append({**scored(effect, simulator.truth(effect)), "curve": curve})
-    return by_name(found)
+        found.append({**tools.scored(effect, simulator.truth(effect)), "curve": curve})
+    return tools.by_name(found)
 
 
 def findings(results: xr.Dataset) -> list[str]:
@@ -123,7 +114,7 @@ def _ratio(fixed: xr.Dataset, ours: xr.Dataset, name: str) -> str:
 
 def figure(results: xr.Dataset) -> Figure:
     """The curves of twenty runs and the truth, by method."""
-    fig, axes = panels(1, len(RULES), sharey=True)
+    fig, axes = tools.panels(1, len(RULES), sharey=True)
     z = results["grid"].values
     true = np.interp(z, [0, *BREAKS, 100], np.cumsum([0, 200, -120, 60]))
     true -= np.trapezoid(true, z) / 100

@@ -19,15 +19,10 @@ from rhale_stats.bins.rules import OptimalBins, QuantileBins
 from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
-from studies.tools import (
-    FIXED_COLOUR,
-    RHALE_COLOUR,
-    holds,
-    panels,
-    quiet_rhale,
-)
+from studies.tools import holds
 
 Values = NDArray[np.float64]
 
@@ -180,7 +175,7 @@ def replicate(
     for estimator, (rule, weighting) in ESTIMATORS.items():
         n_samples = SAMPLES if estimator == "default" else OF_OTHERS
         local = local_effects(None, x[:, :n_samples], jacobian=g[:, :n_samples])
-        made = confint(std_error(quiet_rhale(local, rule, weighting=weighting)))
+        made = confint(std_error(tools.quiet_rhale(local, rule, weighting=weighting)))
         if estimator in BANDED:
             made = confband(made, n_draws=BAND_DRAWS, rng=rng)
         samples = pd.DataFrame(
@@ -406,8 +401,8 @@ def findings(results: xr.Dataset) -> list[str]:
 
 def figure(results: xr.Dataset) -> Figure:
     """Coverage of the curve and its error, the default against means over rows."""
-    fig, axes = panels(1, 2)
-    styles = {"default": (RHALE_COLOUR, "s"), "optimal, rows": (FIXED_COLOUR, "o")}
+    fig, axes = tools.panels(1, 2)
+    styles = {"default": (tools.RHALE_COLOUR, "s"), "optimal, rows": (tools.FIXED_COLOUR, "o")}
     for score, ax in zip(("curve_covered", "curve_error"), axes.flat, strict=True):
         for name, (colour, marker) in styles.items():
             means = results[score].sel(estimator=name).mean("replicate")
