@@ -50,6 +50,18 @@ def student(level: float, degrees: FloatArray) -> FloatArray:
     )
 
 
+def chi2_tail(statistic: float, degrees: float) -> float:
+    """Probability that chi squared is larger; NaN without a degree of freedom."""
+    return float(special.chdtrc(degrees or np.nan, np.maximum(statistic, 0.0)))
+
+
+def f_tail(statistic: float, degrees: float, denominator: float) -> float:
+    """Probability that F is larger; that of chi squared over its degrees for infinite ones."""
+    if np.isinf(denominator):
+        return chi2_tail(degrees * statistic, degrees)
+    return float(special.fdtrc(degrees, denominator, np.maximum(statistic, 0.0)))
+
+
 def normal_score(t: FloatArray, degrees: FloatArray) -> FloatArray:
     """Standard normal value with the two-sided p-value of Student's t.
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, special
 
+from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 
 # Above this noncentrality the root of the estimate is taken as normal.
@@ -113,12 +114,10 @@ class Square(NamedTuple):
 
     def p_value(self) -> float:
         """Probability that noise alone makes as much, by Box's approximation (math [31])."""
-        from scipy import stats
-
         if not (self.expected > ROUNDING**2 * self.value and self.denominator > 0):
             return float("nan")
         degrees = self.expected**2 / self.squares
-        return float(stats.f.sf(self.value / self.expected, degrees, self.denominator))
+        return intervals.f_tail(self.value / self.expected, degrees, self.denominator)
 
     def interval(self, level: float) -> FloatArray:
         """Interval of the root of the true square, by inversion of a noncentral F (math [32])."""

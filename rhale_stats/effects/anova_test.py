@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rhale_stats.arrays import quadratic
+from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
@@ -212,11 +212,9 @@ def _rows_in(weight: sparse.csr_array, selection: BinSelection) -> float:
 
 def _against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -> Wald:
     """The test, with the root mean square of what it tests (math [31])."""
-    from scipy import stats
-
     if not denominator > 0:
         return Wald(df=0.0, reason=meaning.NO_ROWS)
-    p_value = float(stats.f.sf(form.statistic, form.degrees, denominator))
+    p_value = intervals.f_tail(form.statistic, form.degrees, denominator)
     square = form.square(denominator)
     low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
     size = square.size / np.sqrt(rows)

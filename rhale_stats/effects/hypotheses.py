@@ -129,8 +129,6 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
 
 def _small(row: FeatureResult, delta: float) -> Wald:
     """Statistic, degrees of freedom and p-value of the bin with the largest p-value."""
-    from scipy import stats
-
     slope, half = row.slopes, np.diff(row["edge_value"].values) / 2
     linear = slope != 0
     effect, degrees = row["effect"].values, bin_degrees(row)
@@ -150,7 +148,7 @@ def _small(row: FeatureResult, delta: float) -> Wald:
     # What an effect of delta, or of -delta, would have as its error.
     above, below = [unskewed((value - end) / error, skewness) for end in (delta, -delta)]
     distance = np.minimum(-above, below)
-    pvalue = np.asarray(stats.t.sf(distance, np.broadcast_to(degrees, distance.shape)))
+    pvalue = np.asarray(special.stdtr(np.broadcast_to(degrees, distance.shape), -distance))
     if np.isnan(pvalue).all():
         return Wald(reason=meaning.NO_ROWS)
     # In a bin without a standard error nothing can be concluded.
@@ -339,8 +337,6 @@ def _is_skewed(row: FeatureResult, sign: float) -> bool:
 
 def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
     """Test with independent bins: sum of squared normal scores."""
-    from scipy import stats
-
     linear, fine = row.slopes != 0, row.curve_cells
     least = least_of_cells(row, fine)
     cells = fill_spread(fine, least)
@@ -370,7 +366,7 @@ def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
         df += float(sloped.sum())
     if df <= 0:
         return Wald(df=0.0, reason=meaning.NO_ROWS)
-    return Wald(total, df, float(stats.chi2.sf(total, df)))
+    return Wald(total, df, intervals.chi2_tail(total, df))
 
 
 def _contrasted(row: FeatureResult, null: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
@@ -385,8 +381,6 @@ def _contrasted(row: FeatureResult, null: str) -> tuple[FloatArray, FloatArray, 
 
 def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
-    from scipy import stats
-
     value, covariance, contrast, least = _contrasted(row, null)
     variance = np.diagonal(covariance) + least**2
     # Satterthwaite's degrees of freedom, as if steps were independent.
@@ -396,13 +390,11 @@ def _correlated(row: FeatureResult, null: str) -> Wald:
     se = np.sqrt(np.diagonal(covariance))
     score = np.sign(value) * intervals.normal_score(value / se, degrees)
     statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
-    return Wald(statistic, float(len(score)), float(stats.chi2.sf(statistic, len(score))))
+    return Wald(statistic, float(len(score)), intervals.chi2_tail(statistic, len(score)))
 
 
 def _grouped(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
-    from scipy import stats
-
     value, covariance, contrast, least = _contrasted(row, null)
     linear = row.slopes != 0
     if linear.any():
@@ -430,7 +422,7 @@ def _grouped(row: FeatureResult, null: str) -> Wald:
     left = of_groups - df + 1
     if left <= 0:
         return Wald(statistic, df, reason=TOO_FEW_GROUPS)
-    p_value = float(stats.f.sf(statistic * left / (of_groups * df), df, left))
+    p_value = intervals.f_tail(statistic * left / (of_groups * df), df, left)
     return Wald(statistic, df, p_value, df_denominator=left)
 
 
@@ -463,8 +455,6 @@ def _degrees_of_matrix(
 
 def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
-    from scipy import stats
-
     if not row.sizes["bin"]:
         return Wald(reason=CONSTANT)
     least = meaning.least_effect(row)
@@ -494,7 +484,7 @@ def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     low, high = np.sqrt(np.maximum([variance - half, variance + half], 0.0))
     statistic = variance / error
     return Wald(
-        statistic, df, float(stats.t.sf(statistic, df)),
+        statistic, df, float(special.stdtr(df, -statistic)),
         size=float(np.sqrt(variance)), size_low=float(low), size_high=float(high),
     )  # fmt: skip
 

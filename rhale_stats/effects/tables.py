@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import special
 
 from rhale_stats.arguments.times import shown_values
 from rhale_stats.arrays.accumulate import turning_points
@@ -66,7 +67,6 @@ from rhale_stats.printing.text import (
     output,
     output_text,
     percent,
-    plain_table,
     pvalue_text,
     rows_text,
     table_lines,
@@ -95,14 +95,9 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
-from rhale_stats.schema.notes import with_notes
+from rhale_stats.schema.notes import Summary, Table
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-    from statsmodels.iolib.table import SimpleTable
-
 
 # Largest spread over the smallest one in a bin of the effect, from which a note says so.
 NOTABLE = 1.5
@@ -148,7 +143,7 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
 
 
-def spread_table(row: FeatureResult, level: float) -> SimpleTable | None:
+def spread_table(row: FeatureResult, level: float) -> Table | None:
     """The spread of one feature in bins of its own, where it has several, and not very many."""
     if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
         return None
@@ -162,7 +157,7 @@ def spread_table(row: FeatureResult, level: float) -> SimpleTable | None:
         for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
     ]
     labels = interval_labels(row["spread_edge_value"].values, units_in(row))
-    return plain_table(lines, heads, labels, "Spread, in bins of its own")
+    return Table(lines, heads, labels, "Spread, in bins of its own")
 
 
 # --- effects as data frames -----------------------------------------------------------------------
@@ -377,8 +372,6 @@ def _wald_columns(
     effect: Result, name: str, level: float, degrees: np.ndarray, reasons: list[str]
 ) -> dict[str, Any]:
     """Columns of an estimate with its standard error; t and P only if it includes the model."""
-    from scipy import stats
-
     estimate, se = effect[name].values, effect[f"{name}_se"].values
     ends = ends_in_table(effect, name, se, degrees, level)
     zero, alike = [np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT]
@@ -392,7 +385,7 @@ def _wald_columns(
         "estimate": estimate,
         "std_error": se,
         "statistic": statistic,
-        "p_value": 2 * stats.t.sf(np.abs(statistic), degrees),
+        "p_value": 2 * special.stdtr(degrees, -np.abs(statistic)),
         "conf_low": ends[:, 0],
         "conf_high": ends[:, 1],
     }
@@ -495,7 +488,7 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
         notes = [*texts, *notes]
     notes = [*_chance_notes(sizes), *notes]
     title = f"Sizes of the effects on {attrs['output_name']}"
-    return with_notes([plain_table(lines, heads, stubs, title)], notes)
+    return Summary([Table(lines, heads, stubs, title)], notes)
 
 
 # --- effects as printed tables --------------------------------------------------------------------
@@ -544,7 +537,7 @@ def _cell(name: str, value: Any) -> str:
     return pvalue_text(value) if "pvalue" in name else number_text(value)
 
 
-def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
+def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[Table, list[str]]:
     """Results of `check_unbiased`: one line per feature, or per bin."""
     along, verdict = along_axis(effect), effect["verdict"].attrs
     notes = [
@@ -556,7 +549,7 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     if feature is not None:
         row = one_feature(effect, feature)
         columns = BIAS | ({} if along else DENSITY_BIAS) | {"verdict": "verdict"}
-        table = plain_table(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
+        table = Table(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
         meant = "density bias: bias of the effect where rows are denser on one side of the bin."
         return table, [
             *notes,
@@ -573,7 +566,7 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
             for line, row in zip(lines, each_feature(effect), strict=True)
         ]
     meant = "curve bias: the largest bias of the curve, where rows are denser on one side of a bin."
-    return plain_table(lines, heads, feature_names(effect), BIAS_TITLE), [
+    return Table(lines, heads, feature_names(effect), BIAS_TITLE), [
         *notes,
         UNBIASED_CURVE if along else f"{meant} {BY_DENSITY}",
         f"biased: bins with P below {verdict['significance']:g}. > std err: bins where the bias "
@@ -615,7 +608,7 @@ def _curve_bias(row: FeatureResult) -> float:
     return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
 
 
-def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
+def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[Table, list[str]]:
     """Results of `jump_check`: one line per feature, or per bin."""
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
@@ -626,16 +619,14 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
     ]
     if feature is not None:
         row = one_feature(effect, feature)
-        return plain_table(
-            _lines(row, JUMPS), [*JUMPS.values()], bin_labels(row), JUMP_TITLE
-        ), notes
+        return Table(_lines(row, JUMPS), [*JUMPS.values()], bin_labels(row), JUMP_TITLE), notes
     notes.append(
         f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
         f"below {SIGNIFICANCE:g}."
     )
     lines = list(map(_largest_jump, each_feature(effect)))
     heads = ["bins", "missed", *JUMPS.values()]
-    return plain_table(lines, heads, feature_names(effect), JUMP_TITLE), notes
+    return Table(lines, heads, feature_names(effect), JUMP_TITLE), notes
 
 
 def _largest_jump(row: FeatureResult) -> list[str]:
@@ -728,7 +719,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
     ]
-    return with_notes(tables, notes)
+    return Summary(tables, notes)
 
 
 def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
@@ -865,7 +856,7 @@ def _bin_table(
     return body, meanings, because(bin_labels(row)[: len(reasons)], reasons)
 
 
-def _level_table(row: FeatureResult, level: float) -> SimpleTable:
+def _level_table(row: FeatureResult, level: float) -> Table:
     """The curve of one feature at its levels, and their rows."""
     heads = ["rows", "share", "curve", "std err", "t", "P>|t|", *bounds_text(level)]
     degrees = curve_degrees(row, row.fit, row["edge_value"].values)
@@ -884,7 +875,7 @@ def _level_table(row: FeatureResult, level: float) -> SimpleTable:
             row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )
     ]
-    return plain_table(lines, heads, level_names(row), "Levels")
+    return Table(lines, heads, level_names(row), "Levels")
 
 
 def _edges_note(effect: Result) -> str:

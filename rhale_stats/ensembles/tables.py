@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,11 +56,7 @@ from rhale_stats.schema.features import (
     units_of,
     with_units,
 )
-from rhale_stats.schema.notes import with_notes
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
+from rhale_stats.schema.notes import Summary
 
 TITLES = {
     REFITS: "Refits (bootstrap)",
@@ -117,7 +113,7 @@ def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Su
     failed, n, reason = int(ensemble["failed"].sum()), ensemble["failed"].size, "first_failure"
     failures = [f"{failed} of {n} failed: {ensemble.attrs[reason]}"] if failed else []
     notes = [NOTES[origin.kind], *failures, *meanings, *interval_notes(ensemble)]
-    return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
+    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
 
 
 def title_of(ensemble: xr.Dataset) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pandas as pd
 import xarray as xr
@@ -28,12 +28,10 @@ from rhale_stats.printing.text import (
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, with_part_facts
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import EFFECT, EXPLANATION, kind_of
+from rhale_stats.schema.notes import Summary
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
 
 
 @validated
@@ -226,7 +224,7 @@ def summary(
 
     Returns
     -------
-    statsmodels.iolib.summary.Summary
+    Summary
         Prints as text; ``as_html()``, ``as_latex()`` and ``as_csv()`` give other formats, and
         notebooks show HTML. The attribute ``notes`` holds all notes, also those that are not
         printed.
@@ -257,7 +255,8 @@ def summary(
     =========================================================================================
     """
     effect = _turned(effect)
-    return method("summary", effect)(asked_for(effect, percentiles), feature, level)
+    table: Summary = method("summary", effect)(asked_for(effect, percentiles), feature, level)
+    return table
 
 
 def _turned(results: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,6 @@ from rhale_stats.printing.text import (
     number_cell,
     number_text,
     output,
-    plain_table,
     share_text,
     table_lines,
     table_of,
@@ -35,11 +34,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import feature_names, feature_position, with_units
-from rhale_stats.schema.notes import with_notes
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
+from rhale_stats.schema.notes import Summary, Table
 
 # So many pairs of H-statistics are printed.
 # Sum of fourth powers of influences over the square of their sum of squares, the relative variance
@@ -89,7 +84,7 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
         )
     notes += _notes(result, n_pairs)
     title = f"H-statistics: interactions in {output}"
-    return with_notes(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+    return Summary(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
 
 
 def _largest_first(table: pd.DataFrame, *, shares: bool) -> tuple[pd.DataFrame, int]:
@@ -170,7 +165,7 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    return with_notes([plain_table(lines, heads, stubs, title)], notes)
+    return Summary([Table(lines, heads, stubs, title)], notes)
 
 
 # Columns of a difference that are shown, with their heads.

@@ -16,7 +16,7 @@ from scipy.linalg import block_diag
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import listed, shown
-from rhale_stats.arrays.intervals import satterthwaite
+from rhale_stats.arrays.intervals import f_tail, satterthwaite
 from rhale_stats.arrays.locations import crossings
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.scales import IMAGINARY
@@ -206,10 +206,7 @@ def joint_test(tested: Combinations) -> JointTest:
     scores = (vectors[:, is_kept].T @ (tested.values[has_error] / size)) / np.sqrt(roots[is_kept])
     df, denominator = int(is_kept.sum()), float(tested.degrees[has_error].min())
     statistic = float(scores @ scores / df)
-    tail = special.chdtrc(df, df * statistic)
-    if np.isfinite(denominator):
-        tail = special.fdtrc(df, denominator, statistic)
-    return JointTest(statistic, df, denominator, float(tail))
+    return JointTest(statistic, df, denominator, f_tail(statistic, df, denominator))
 
 
 def equivalence_pvalues(tested: Combinations, low: float, high: float) -> FloatArray:

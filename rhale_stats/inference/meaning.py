@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
+from scipy import special
 
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
@@ -109,8 +110,6 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     -------
     DataArray of bool (feature, bin)
     """
-    from scipy.stats import t
-
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2
     rows = each_feature(effect)
@@ -121,7 +120,7 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
         for row in rows
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
-        pvalue = np.where(n >= TESTED_ROWS, 2 * t.sf(np.sqrt(statistic), n - 2), np.nan)
+        pvalue = np.where(n >= TESTED_ROWS, 2 * special.stdtr(n - 2, -np.sqrt(statistic)), np.nan)
         pvalue[np.sqrt(variance) <= np.array(least)[:, None]] = np.nan
         bias = np.sqrt(variance) - np.sqrt(np.maximum(variance - line, 0.0))
     large = (adjusted(pvalue, "holm") < significance) & (bias > effect["heterogeneity_se"].values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,11 +29,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.notes import with_notes
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
+from rhale_stats.schema.notes import Summary
 
 COLUMNS = (
     *("statistic", "df", "df_denominator", "p_value", "p_value_adjusted"),
@@ -124,7 +120,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     ]
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
-    return with_notes(with_facts(cells, title, lines, list(heads.values()), stubs), notes)
+    return Summary(with_facts(cells, title, lines, list(heads.values()), stubs), notes)
 
 
 def test_page(test: xr.Dataset, most: int) -> Page:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -49,12 +49,8 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import OUTPUT, check_one_part, with_part_facts
 from rhale_stats.schema.kinds import AVERAGES
-from rhale_stats.schema.notes import with_notes
+from rhale_stats.schema.notes import Summary
 from rhale_stats.schema.variables import variable
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
 
 # Of groups and designs, and effective units; below, log-normal outcomes are covered in 80 to 90 %.
 MIN_DEGREES = 30
@@ -230,7 +226,7 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
     notes += [*_few_groups(result), *_not_estimable(result)]
     lines, heads, stubs = _body(result, level)
     title = _title(result, output_text(result))
-    return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
+    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
 
 
 def _title(result: xr.Dataset, output_name: str) -> str:

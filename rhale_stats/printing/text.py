@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import chain, pairwise
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -26,10 +26,7 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import is_categorical, level_names
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.table import SimpleTable
-
+from rhale_stats.schema.notes import Table
 
 MAX_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -107,57 +104,29 @@ def with_facts(
     lines: list[list[str]],
     heads: list[str],
     stubs: list[str],
-    aligns: str = "r",
-) -> list[SimpleTable]:
+) -> list[Table]:
     """A table below its facts, stretched to their width where that is larger."""
-    body = plain_table(lines, heads, stubs, aligns=aligns)
-    text = body.as_text()
-    header = facts_of(cells, title, text)
-    missing = len(header.as_text().splitlines()[-1]) - len(text.splitlines()[-1])
+    body = Table(lines, heads, stubs)
+    header = facts_of(cells, title, body)
+    missing = header.width - body.width
     if missing > 0:
-        room = max(10, *(len(stub) for stub in stubs)) + missing
-        body = plain_table(lines, heads, stubs, aligns=aligns, colwidths=[room] + [10] * len(heads))
+        room = max(body.stub_width, *map(len, stubs)) + missing
+        body = replace(body, stub_width=room)
     return [header, body]
 
 
-def plain_table(
-    lines: list[list[str]],
-    heads: list[str],
-    stubs: list[str],
-    title: str | None = None,
-    aligns: str = "r",
-    **form: Any,
-) -> SimpleTable:
-    """A printed table; statsmodels is loaded with the first one."""
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_params
-
-    return SimpleTable(
-        lines, heads, stubs, title, txt_fmt=fmt_params | {"data_aligns": aligns} | form
-    )
-
-
-def facts_of(cells: list[list[str]], title: str, body: str, *, even: bool = True) -> SimpleTable:
+def facts_of(cells: list[list[str]], title: str, body: Table, *, even: bool = True) -> Table:
     """Two columns of names and values, together as wide as the table below.
 
     ``even``: all four of one width, if that is enough for what they hold.
     """
-    from statsmodels.iolib.table import SimpleTable
-    from statsmodels.iolib.tableformatting import fmt_2cols
-
-    width = len(body.partition("\n")[0]) - 3 * len(COLUMN_SEPARATOR)
+    width = body.width - 3 * len(COLUMN_SEPARATOR)
     widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
     needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
     if not even or any(need > room for need, room in zip(needed, widths, strict=True)):
         room = max(width - sum(needed), 0)
         widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
-    form = fmt_2cols | {
-        "data_fmts": ["%s"],
-        "data_aligns": "lrlr",
-        "colsep": COLUMN_SEPARATOR,
-        "colwidths": widths,
-    }
-    return SimpleTable(cells, title=title, txt_fmt=form)
+    return Table(cells, title=title, aligns="lrlr", widths=widths, separator=COLUMN_SEPARATOR)
 
 
 def bin_labels(row: Result) -> list[str]:

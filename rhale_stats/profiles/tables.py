@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,10 +44,7 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import level_text
-from rhale_stats.schema.notes import with_notes
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
+from rhale_stats.schema.notes import Summary
 
 
 def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Summary:
@@ -124,7 +121,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
     notes = [*beyond_notes(profile, feature), *errors, *meanings, *interval_notes(profile)]
-    return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
+    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
 
 
 def _source(profile: xr.Dataset) -> str:

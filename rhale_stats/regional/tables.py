@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,6 @@ from rhale_stats.printing.text import (
     output,
     percent,
     permutation_text,
-    plain_table,
     stars,
     table_of,
     term_lines,
@@ -29,11 +28,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.regional.trees import check_tree
 from rhale_stats.schema.features import feature_position, position_of, with_units
-from rhale_stats.schema.notes import with_notes
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-    from statsmodels.iolib.table import SimpleTable
+from rhale_stats.schema.notes import Summary, Table
 
 
 def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
@@ -51,7 +46,7 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
             str(every[0]["feature"].values), str(every[0]["feature_units"].values)
         )
         title = f"Regions: effect of {feature_text} on {output}"
-    tables = with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
+    tables = with_facts(_region_facts(every), title, lines, heads, stubs)
     attrs = trees.attrs
     notes = [
         *_region_test_notes(attrs),
@@ -79,7 +74,7 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
             f"Bins, chosen again in every node: {attrs['bin_rule']}({attrs['bin_parameters']})."
         )
     words = (_no_regions(every[0]), "") if alone and every[0].sizes["node"] == 1 else ()
-    return with_notes(tables, notes, words)
+    return Summary(tables, notes, words)
 
 
 def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
@@ -105,7 +100,7 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
     return stubs, lines
 
 
-def _pruning_table(tree: xr.Dataset) -> SimpleTable:
+def _pruning_table(tree: xr.Dataset) -> Table:
     """The trees that were compared, the largest first."""
     sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
     n_regions = sequence["pruning_n_regions"].values
@@ -120,7 +115,7 @@ def _pruning_table(tree: xr.Dataset) -> SimpleTable:
     ]
     heads = ["penalty", "held-out loss", "std err", ""]
     stubs = [count_text(int(number), "region") for number in n_regions]
-    return plain_table(lines, heads, stubs, "Pruning", "rrrl")
+    return Table(lines, heads, stubs, "Pruning", "rrrl")
 
 
 def _no_regions(tree: xr.Dataset) -> str:
@@ -241,7 +236,7 @@ def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: 
         )
     else:
         notes.insert(0, "No test was made: a drop may be due to chance (see n_permutations).")
-    return with_notes(with_facts(cells, title, lines, heads, names.tolist()), notes)
+    return Summary(with_facts(cells, title, lines, heads, names.tolist()), notes)
 
 
 # Columns of the pages of several trees and of pairs of columns, with their heads.

@@ -14,7 +14,7 @@ from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
-from rhale_stats.schema.notes import joint_notes, with_notes
+from rhale_stats.schema.notes import Summary, joint_notes
 from rhale_stats.schema.variables import (
     COUNTS,
     EFFECT_VARIABLES,
@@ -161,11 +161,10 @@ def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
                 frame.insert(1, "rule", str(part["region_rule"].values))
             parts.append(frame)
         return pd.concat(parts, ignore_index=True)
-    from statsmodels.iolib.summary import Summary
 
     if isinstance(first, Summary):
         names = [f"{dim} {source[dim].values[number]}" for number in range(len(results))]
-        return with_notes(
+        return Summary(
             [table for result in results for table in result.tables],
             joint_notes([result.notes for result in results], names),
             tuple(dict.fromkeys(line for result in results for line in result.words)),

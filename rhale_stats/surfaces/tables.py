@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,21 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.notes import parts_note
+from rhale_stats.printing.text import (
+    Page,
+    bounds_text,
+    facts_of,
+    holds_model,
+    number_text,
+    output,
+    pvalue_text,
+    table_of,
+    uncertainty,
+    uncertainty_line,
+)
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import with_units
-from rhale_stats.schema.notes import with_notes
+from rhale_stats.schema.notes import Summary, Table
 from rhale_stats.surfaces.ale2 import pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
@@ -23,23 +35,6 @@ from rhale_stats.surfaces.inference import (
     size,
     vcov,
     with_std_error,
-)
-
-if TYPE_CHECKING:
-    from statsmodels.iolib.summary import Summary
-
-from rhale_stats.printing.text import (
-    Page,
-    bounds_text,
-    facts_of,
-    holds_model,
-    number_text,
-    output,
-    plain_table,
-    pvalue_text,
-    table_of,
-    uncertainty,
-    uncertainty_line,
 )
 
 # Points of the surface that a printed summary shows.
@@ -166,8 +161,8 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
         f"{attrs['bins_b']}.",
     ]
-    body = plain_table(lines, heads, stubs)
-    return with_notes([facts_of(facts, title, body.as_text(), even=False), body], notes)
+    body = Table(lines, heads, stubs)
+    return Summary([facts_of(facts, title, body, even=False), body], notes)
 
 
 def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
