@@ -19,8 +19,10 @@ PLOTTING = ("matplotlib", "seaborn", "arviz")
 SLOW = (*PLOTTING, "joblib", "patsy", "scipy.stats", "sklearn", "statsmodels", "threadpoolctl")
 ONE_EFFECT = (
     "import numpy as np; X = np.random.default_rng(0).uniform(size=(50, 1))\n"
-    "rs.rhale(rs.local_effects(lambda X: X[:, 0], X, progress=False))"
+    "effect = rs.rhale(rs.local_effects(lambda X: X[:, 0], X, progress=False))"
 )
+# To its intervals and its printed table.
+SHOWN = "effect = rs.confint(rs.std_error(effect)); str(rs.summary(effect)); str(rs.show(effect))"
 
 
 def loaded_by(*steps):
@@ -47,11 +49,12 @@ def test_libraries_are_loaded_when_they_are_used():
         (HELP, SLOW),
         ("import rhale_stats as rs", (*SLOW, "scipy", "boost_histogram", "tqdm")),
         *[(f"rs.{name}", SLOW) for name in ("rhale", "local_effects", "std_error", "confint")],
-        (ONE_EFFECT, (*PLOTTING, "sklearn", "scipy.stats", "statsmodels")),
+        (ONE_EFFECT, (*SLOW, "polars")),
+        (SHOWN, (*SLOW, "polars")),
         ("rs.plots, dir(rs.plots)", SLOW),
         ("rs.plots.effect", PLOTTING),
     )
-    assert found[:-1] == [[]] * 8
+    assert found[:-1] == [[]] * 9
     # What is looked for can be found.
     assert "matplotlib" in found[-1]
     assert all(find_spec(name) for name in SLOW)
