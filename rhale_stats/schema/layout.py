@@ -407,13 +407,13 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
                 out[at_bins_too] = _at_edges(data, n_edges)
             continue
         if {"edge", "edge_other"} & set(data.dims):
-            at_edges = _taken(data, xr.Variable(dims, at_bins), "edge", name)
             fine = result.variables.get(f"cell_{name}")
+            if fine is None or not axes.has_cells.all():
+                out[name] = _taken(data, xr.Variable(dims, at_bins), "edge", name)
             if fine is not None:
                 fine = _at_edges(fine, n_edges)
                 fine.attrs = dict(data.attrs)
-                at_edges = _where(axes.has_cells, axes.lead, fine, at_edges)
-            out[name] = at_edges
+                out[name] = _where(axes.has_cells, axes.lead, fine, out.get(name, np.nan))
         elif "spread_bin" in data.dims:
             out[name] = _taken(data, xr.Variable(dims, at_spread), "spread_bin", name)
         else:
