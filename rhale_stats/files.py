@@ -14,9 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import h5netcdf
 import xarray as xr
-from xarray.backends import H5NetCDFStore
 
 LOCKS = sys.platform != "win32"
 if LOCKS:
@@ -108,6 +106,9 @@ class Checkpoint:
 
 def netcdf_of(tree: xr.Dataset | xr.DataTree) -> memoryview:
     """The bytes of a netCDF file with the groups of a tree, or with one Dataset."""
+    import h5netcdf  # reports are written without it
+    from xarray.backends import H5NetCDFStore
+
     groups = tree.subtree if isinstance(tree, xr.DataTree) else [xr.DataTree(tree)]
     buffer = io.BytesIO()
     with h5netcdf.File(buffer, "w") as file:
