@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from rhale_stats.bins.rule import (
     MAX_CELLS,
     Candidates,
     Column,
+    PackageRule,
     Partition,
     check_enough_rows,
     check_most,
@@ -30,7 +32,7 @@ SPREAD_ROWS = 30
 
 
 @dataclass(frozen=True)
-class AdaptiveBins:
+class AdaptiveBins(PackageRule):
     """Bins that follow the effect: as few as the data allow, each constant or linear (math [22]).
 
     Bins minimise the sum of squared residuals, each in units of the noise variance around it, plus
@@ -85,6 +87,9 @@ class AdaptiveBins:
     >>> effect["effect"].round(2).values, effect["slope"].round(2).values  # truth: 9 x1
     (array([[4.45]]), array([[9.03]]))
     """
+
+    joins_cells: ClassVar[bool] = True
+    places_edges: ClassVar[bool] = True
 
     max_bins: int = 100
     degree: int = 1

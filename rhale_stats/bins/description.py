@@ -15,20 +15,32 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
 from rhale_stats.arrays.moments import Axis, FloatArray, Moments
 from rhale_stats.bins.adaptive import AdaptiveBins
-from rhale_stats.bins.rule import BinRule, Candidates, Column, among, make_lines, nearest_to
-from rhale_stats.bins.rules import (
-    BestEqualWidthBins,
-    EqualWidthBins,
-    GivenBins,
-    GreedyBins,
-    OptimalBins,
-    QuantileBins,
+from rhale_stats.bins.rule import (
+    BinRule,
+    Candidates,
+    Column,
+    PackageRule,
+    among,
+    make_lines,
+    nearest_to,
 )
+from rhale_stats.bins.rules import GivenBins, OptimalBins
+
+# The rules of the package, each by its name.
+RULES: dict[str, Any] = {kind.__name__: kind for kind in PackageRule.__subclasses__()}
+# The default of `rhale`, chosen by the study ``weighting``. The paper uses OptimalBins().
+DEFAULT_BINS: BinRule = AdaptiveBins()
 
 
 def is_ours(rule: BinRule) -> bool:
     """Whether a rule chooses the bins of every feature alone, which one of a user need not do."""
-    return type(rule) in OURS
+    return type(rule) in RULES.values()
+
+
+def has_fact(rule: BinRule | str, fact: str) -> bool:
+    """Whether this is a rule of the package, or the name of one, of which the fact is true."""
+    kind = RULES.get(rule, PackageRule) if isinstance(rule, str) else type(rule)
+    return bool(getattr(kind, fact, False))
 
 
 def cells_of(rule: BinRule, column: Column) -> Axis:
@@ -45,7 +57,7 @@ def cells_of(rule: BinRule, column: Column) -> Axis:
     """
     if column.cells is None:
         return _axis_of(rule, column)
-    if isinstance(rule, SEARCHING):
+    if has_fact(rule, "joins_cells"):
         return binning.variable_axis(column.cells)
     if isinstance(rule, GivenBins):
         return binning.variable_axis(_given_among(rule.edges_of(column.name), column))
@@ -102,7 +114,7 @@ def starts_of(
     says that these have one width, ``gaps`` are the cells that no row of any region is in.
     """
     shape, low, high = cells.weight.shape, float(edges[0]), float(edges[-1])
-    if isinstance(rule, EqualWidthBins | QuantileBins | GivenBins):
+    if is_ours(rule) and not has_fact(rule, "joins_cells"):
         return np.ones(shape, dtype=bool), None
     if isinstance(rule, OptimalBins):
         width = np.full(shape[1], (high - low) / shape[1]) if equal else np.diff(edges)
@@ -134,15 +146,7 @@ def describe(rule: BinRule) -> tuple[str, str]:
 
 def rule_of(name: str, parameters: str) -> BinRule:
     """The rule that `describe` described; ``ValueError`` if the text is incomplete."""
-    kinds = (
-        AdaptiveBins,
-        BestEqualWidthBins,
-        EqualWidthBins,
-        GreedyBins,
-        OptimalBins,
-        QuantileBins,
-    )
-    rules = {kind.__name__: kind for kind in kinds}
+    rules = {name: RULES[name] for name in sorted(RULES) if name != "GivenBins"}
     if name not in rules:
         raise ValueError(
             f"bins must be of a rule that can be applied again, {', '.join(rules)}; got {name}."
@@ -153,7 +157,8 @@ def rule_of(name: str, parameters: str) -> BinRule:
     for entry in parameters.split(", "):
         parameter, text = entry.split("=")
         arguments[parameter] = None if text == defaults[parameter] else literal_eval(text)
-    return kind(**arguments)
+    rule: BinRule = kind(**arguments)
+    return rule
 
 
 def for_share_of_rows(rule: BinRule, share: float) -> BinRule:
@@ -171,11 +176,3 @@ def _as_text(value: object) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(f"{edge:.6g}" for edge in value) + "]"
     return str(value)
-
-
-# Rules that join cells, and can therefore join cells of any width.
-SEARCHING = (AdaptiveBins, BestEqualWidthBins, GreedyBins, OptimalBins)
-# The default of `rhale`, chosen by the study ``weighting``. The paper uses OptimalBins().
-DEFAULT_BINS: BinRule = AdaptiveBins()
-# These choose the bins of a feature whatever the others are.
-OURS = (*SEARCHING, EqualWidthBins, GivenBins, QuantileBins)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,18 @@ class BinRule(Protocol):
 
     def choose(self, candidates: Sequence[Candidates]) -> list[Partition]:
         """The bins of every feature."""
+
+
+class PackageRule:
+    """What is known of the rules of this package, and of no rule of a user.
+
+    ``joins_cells``: it joins cells of any width to bins, by the local effects; ``places_edges``:
+    it puts every edge where they ask for one. ``equal_widths``: its cells have one width.
+    """
+
+    joins_cells: ClassVar[bool] = False
+    places_edges: ClassVar[bool] = False
+    equal_widths: ClassVar[bool] = False
 
 
 def check_rule(rule: object) -> None:

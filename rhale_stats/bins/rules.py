@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -30,6 +30,7 @@ from rhale_stats.bins.rule import (
     MAX_CELLS,
     Candidates,
     Column,
+    PackageRule,
     Partition,
     all_cells,
     check_ddof,
@@ -44,7 +45,7 @@ from rhale_stats.schema.validation import check_parameters
 
 
 @dataclass(frozen=True)
-class OptimalBins:
+class OptimalBins(PackageRule):
     """The paper's bins: the partition that minimises its criterion (math [21]; Eq. 13 and 14).
 
     Minimises the sum over bins of (1 - discount * n_k / N) * variance_k * width_k, over all
@@ -72,6 +73,10 @@ class OptimalBins:
     >>> rs.OptimalBins(min_obs=25)
     OptimalBins(max_bins=100, min_obs=25, discount=0.2, ddof=1)
     """
+
+    joins_cells: ClassVar[bool] = True
+    places_edges: ClassVar[bool] = True
+    equal_widths: ClassVar[bool] = True
 
     max_bins: int = 100
     min_obs: int | None = field(default=None, metadata={"default": "N/20"})
@@ -127,7 +132,7 @@ class OptimalBins:
 
 
 @dataclass(frozen=True)
-class GreedyBins:
+class GreedyBins(PackageRule):
     """Bins that grow from left to right, each until one more cell makes it worse (math [20]).
 
     Beginning at the left end, a bin takes one cell after the other of a grid of ``max_bins`` equal
@@ -164,6 +169,9 @@ class GreedyBins:
     >>> rs.GreedyBins(min_obs=25)
     GreedyBins(max_bins=100, min_obs=25, discount=0.2, factor=1.05, ddof=1)
     """
+
+    joins_cells: ClassVar[bool] = True
+    equal_widths: ClassVar[bool] = True
 
     max_bins: int = 100
     min_obs: int = 10
@@ -204,7 +212,7 @@ class GreedyBins:
 
 
 @dataclass(frozen=True)
-class BestEqualWidthBins:
+class BestEqualWidthBins(PackageRule):
     """Bins of equal width, in the number that has the smallest accumulated spread (math [19]).
 
     K is chosen from 1 to ``max_bins``, among the numbers for which every bin has ``min_obs`` rows.
@@ -232,6 +240,9 @@ class BestEqualWidthBins:
     >>> rs.BestEqualWidthBins(max_bins=40)
     BestEqualWidthBins(max_bins=40, min_obs=10, discount=0.2)
     """
+
+    joins_cells: ClassVar[bool] = True
+    equal_widths: ClassVar[bool] = True
 
     max_bins: int = 100
     min_obs: int = 10
@@ -295,7 +306,7 @@ DESCRIBED = {"described": "unless default"}
 
 
 @dataclass(frozen=True, repr=False)
-class EqualWidthBins:
+class EqualWidthBins(PackageRule):
     """Bins of equal width (math [17]), as in DALE.
 
     Parameters
@@ -322,6 +333,8 @@ class EqualWidthBins:
     >>> rs.EqualWidthBins(width=0.5, min_obs=10)
     EqualWidthBins(width=0.5, min_obs=10)
     """
+
+    equal_widths: ClassVar[bool] = True
 
     n_bins: int | None = field(default=None, metadata=DESCRIBED)
     width: float | None = field(default=None, metadata=DESCRIBED)
@@ -370,7 +383,7 @@ class EqualWidthBins:
 
 
 @dataclass(frozen=True)
-class QuantileBins:
+class QuantileBins(PackageRule):
     """Bins with equal numbers of rows (math [18]); quantiles that coincide are merged.
 
     Quantiles are values that occur in the data (R's type 1), so that weights and repeated rows give
@@ -406,7 +419,7 @@ class QuantileBins:
 
 
 @dataclass(frozen=True, init=False)
-class GivenBins:
+class GivenBins(PackageRule):
     """Bins with the edges that you give.
 
     Parameters

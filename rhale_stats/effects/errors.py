@@ -14,6 +14,7 @@ from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
+from rhale_stats.bins.description import has_fact
 from rhale_stats.effects.cluster_robust import (
     MIN_GROUPS,
     Clusters,
@@ -141,14 +142,11 @@ def _between(row: FeatureResult, z: FloatArray) -> FloatArray:
 # --- variances of bin effects where edges were chosen on the same rows ----------------------------
 
 
-# Rules that place every edge by the local effects.
-PLACED = ("AdaptiveBins", "OptimalBins")
-
-
 def includes_choice(effect: Result) -> bool:
     """Whether standard errors of bin effects include the choice of edges."""
-    searched = effect.attrs["bin_rule"] in PLACED and "honest_seed" not in effect.attrs
-    return searched and "cell_effect" in effect
+    if "honest_seed" in effect.attrs or "cell_effect" not in effect:
+        return False
+    return has_fact(effect.attrs["bin_rule"], "places_edges")
 
 
 def effect_variance(row: FeatureResult, fit: CurveErrors) -> FloatArray:

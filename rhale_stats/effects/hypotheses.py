@@ -17,6 +17,7 @@ from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
+from rhale_stats.bins.description import RULES, has_fact
 from rhale_stats.effects.anova_test import (
     MAX_DF,
     RIGID,
@@ -191,8 +192,6 @@ SIZES = {
 }
 # The statistics for "zero" and "constant".
 METHODS = ("box", "wald")
-# Rules whose cells are the bins.
-FIXED_RULES = ("EqualWidthBins", "QuantileBins", "GivenBins")
 # Why there is no p-value.
 APART = "no value of the feature is in the range of both"
 TOO_FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
@@ -491,7 +490,9 @@ def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
 
 def _bins_are_cells(row: FeatureResult) -> bool:
     """Whether the bins of one feature are the cells of its finite differences."""
-    of_ale = row.attrs.get("method") == "ale" and row.attrs.get("bin_rule") in FIXED_RULES
+    rule = str(row.attrs.get("bin_rule"))
+    is_fixed = rule in RULES and not has_fact(rule, "joins_cells")
+    of_ale = row.attrs.get("method") == "ale" and is_fixed
     if "cell_value" not in row:
         return of_ale
     if methods_of(row) != ["finite_difference"]:

@@ -15,7 +15,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.arrays.cells import inner_ends
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.description import DEFAULT_BINS, is_ours
+from rhale_stats.bins.description import DEFAULT_BINS, has_fact, is_ours
 from rhale_stats.bins.rule import BinRule, Column, Partition, check_rule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.estimates import (
@@ -60,9 +60,7 @@ from rhale_stats.schema.variables import variable
 
 CENTERINGS = ("mean", "start", "integral")
 
-# Rules of the paper with edges at equal widths, and the least share of the axis that the inner rows
-# should have then.
-OF_EQUAL_WIDTHS = ("OptimalBins", "GreedyBins", "BestEqualWidthBins", "EqualWidthBins")
+# The least share of the axis that the inner rows should have where edges are at equal widths.
 NARROW = 0.1
 
 
@@ -517,7 +515,7 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
 
 def _warn_of_distant_rows(effect: xr.Dataset) -> None:
     """Warn of features whose bins of equal widths a few distant rows decide on."""
-    if effect.attrs["bin_rule"] not in OF_EQUAL_WIDTHS or "cell_share" not in effect:
+    if not has_fact(effect.attrs["bin_rule"], "equal_widths") or "cell_share" not in effect:
         return
     texts = []
     for dim in PARTS:

@@ -15,6 +15,7 @@ from rhale_stats.arguments.times import shown_values
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.bins.description import has_fact
 from rhale_stats.effects.errors import includes_choice, std_error
 from rhale_stats.effects.fit import bin_degrees, curve_degrees, row_degrees
 from rhale_stats.effects.hypotheses import wald_test
@@ -39,7 +40,6 @@ from rhale_stats.inference.meaning import (
 from rhale_stats.inference.notes import (
     CHOICE_INCLUDED,
     CHOSEN_BINS,
-    SEARCHED,
     because,
     bins_note,
     how_made,
@@ -882,7 +882,7 @@ def _edges_note(effect: Result) -> str:
     """What standard errors hold of the choice of the bin edges."""
     if "honest_seed" in effect.attrs:
         return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
-    if effect.attrs["bin_rule"] not in SEARCHED:
+    if not has_fact(effect.attrs["bin_rule"], "joins_cells"):
         return "They treat the bin edges as fixed."
     return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
 

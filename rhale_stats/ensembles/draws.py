@@ -17,7 +17,7 @@ from rhale_stats.arguments.checks import check_choice, is_listed
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.bins.description import DEFAULT_BINS, SEARCHING, describe
+from rhale_stats.bins.description import DEFAULT_BINS, describe, has_fact
 from rhale_stats.bins.rule import BinRule, Partition, check_rule
 from rhale_stats.effects.ale import along_axes_and_levels
 from rhale_stats.effects.errors import with_std_error
@@ -497,7 +497,7 @@ class _DrawRequest(NamedTuple):
     @property
     def searches(self) -> bool:
         """Whether bins depend on the local effects, so that all are needed before any bin."""
-        return isinstance(self.rule, SEARCHING)
+        return self.rule is not None and has_fact(self.rule, "joins_cells")
 
     def effects(
         self, members: Members, n_jobs: int | None, done: Callable[[int], object]

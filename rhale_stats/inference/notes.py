@@ -15,8 +15,7 @@ from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.printing.text import holds_model
 from rhale_stats.schema.feature_result import Result
 
-# Rules that choose edges by the local effects, and what that does to standard errors.
-SEARCHED = ("AdaptiveBins", "OptimalBins", "GreedyBins", "BestEqualWidthBins")
+# What edges that were chosen by the local effects do to standard errors.
 CHOSEN_BINS = (
     "They treat the bin edges as fixed, which were chosen on the same rows: intervals of bin "
     "effects are too narrow. honest=True reduces this."

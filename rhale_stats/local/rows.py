@@ -15,7 +15,7 @@ from rhale_stats.arrays import binning
 from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.local_effects import are_repeated
 from rhale_stats.arrays.moments import FloatArray, need_squares
-from rhale_stats.bins.description import SEARCHING
+from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, Column
 from rhale_stats.bins.rules import GivenBins, QuantileBins
 from rhale_stats.parallel import in_threads
@@ -54,13 +54,13 @@ def difference_edges(
     low, high = float(x_with_weight.min()), float(x_with_weight.max())
     if low == high:
         return np.array([low])
-    if rule is None or rule is ALE_BINS or isinstance(rule, SEARCHING):
+    if rule is None or rule is ALE_BINS or has_fact(rule, "joins_cells"):
         values = repeated_values(x_with_weight, repeats)
         if values is not None:
             return values
         if rule is ALE_BINS:
             return _of_rule(rule, Column(name, x_with_weight, low, high, counts))
-        most = rule.max_bins if isinstance(rule, SEARCHING) else MAX_CELLS
+        most = getattr(rule, "max_bins", MAX_CELLS)
         n_rows = len(x_with_weight) if repeats is None else repeats.sum()
         n_cells = int(min(max(n_rows // ROWS_OF_A_CELL, MIN_CELLS), most))
         edges = binning.quantile_edges(x_with_weight, n_cells, counts)

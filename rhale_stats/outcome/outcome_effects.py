@@ -17,7 +17,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.description import SEARCHING
+from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.ale import ale_from_local
@@ -177,7 +177,7 @@ def outcome_effects(
     generator, seed = source_of(rng)
     if bins is not None and not isinstance(bins, int | np.integer):
         check_rule(bins)
-        if isinstance(bins, SEARCHING):
+        if has_fact(bins, "joins_cells"):
             raise ValueError(
                 f"bins must be a number or a rule that does not search; got {type(bins).__name__}, "
                 f"which would choose edges by the effects of one learner."

@@ -17,7 +17,7 @@ from rhale_stats.arrays import binning
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.description import SEARCHING, describe
+from rhale_stats.bins.description import describe, has_fact
 from rhale_stats.bins.rule import BinRule, Column, check_rule
 from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.models import table as models
@@ -465,7 +465,7 @@ def check_rules(bins: Any) -> list[BinRule]:
         raise TypeError(f"bins must be one rule, or a pair of them; got {len(rules)}.")
     for rule in rules:
         check_rule(rule)
-        if isinstance(rule, SEARCHING):
+        if has_fact(rule, "joins_cells"):
             raise TypeError(
                 f"bins must be QuantileBins, EqualWidthBins or GivenBins here; got {rule!r}, which "
                 f"searches for bins by local effects of one feature. Take the edges that it found: "
