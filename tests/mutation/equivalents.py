@@ -270,7 +270,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
         "empty = [np.zeros → np.ones](0)": NO_ELEMENTS,
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
-        "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
     },
     ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
