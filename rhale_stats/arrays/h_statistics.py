@@ -20,7 +20,7 @@ from scipy import sparse
 
 from rhale_stats.arrays import leverage
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.second_order import Axis, Influence, Main
+from rhale_stats.arrays.second_order import Axis, Influence, Main, Rows
 
 
 def centred(values: FloatArray, share: FloatArray) -> FloatArray:
@@ -181,10 +181,7 @@ class Pair(NamedTuple):
     """A second-order effect with its rows: math [59], and how to interpolate at the rows."""
 
     influence: Influence
-    place_a: IntArray
-    place_b: IntArray
-    cell: IntArray
-    delta: FloatArray
+    rows: Rows
     at_a: sparse.csr_array
     at_b: sparse.csr_array
 
@@ -195,14 +192,14 @@ class Pair(NamedTuple):
         and in the weight of every place, whose residuals and rows then add up.
         """
         out = np.zeros(by.shape)
-        cells = self.influence.cells
-        inside = self.cell >= 0
-        safe = np.where(inside, self.cell, 0)
-        residual = np.where(inside, self.delta - cells.mean.ravel()[safe], 0.0)
+        cells, rows = self.influence.cells, self.rows
+        inside = rows.cell >= 0
+        safe = np.where(inside, rows.cell, 0)
+        residual = np.where(inside, rows.delta - cells.mean.ravel()[safe], 0.0)
         for number, column in enumerate(by.T):
             gradient = (self.at_a.T @ (sparse.diags_array(column) @ self.at_b)).toarray()
             by_place = _by_places(self.influence, gradient)
-            out[:, number] = by_place[self.place_a, self.place_b]
+            out[:, number] = by_place[rows.place_a, rows.place_b]
             by_mean = _by_means(self.influence, gradient).ravel()
             by_residual = np.divide(
                 by_mean, cells.weight.ravel(), out=np.zeros(by_mean.shape),

@@ -27,9 +27,9 @@ from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.ale2 import (
     FeatureAxis,
     Order,
-    PairGrid,
     axis_of,
     order_of,
+    rows_of,
     second_differences,
 )
 
@@ -230,9 +230,9 @@ def from_ale(
             delta, _ = second_differences(
                 quotients, (positions[j], positions[k]), (a, b), progress=False
             )
-            grid = PairGrid(a, b, w, frequency=frequency)
+            rows = rows_of((a, b), delta, w, frequency=frequency)
             curves = (main[j].curves[0].interpolation, main[k].curves[0].interpolation)
-            at_rows, with_rows = _second_order(grid, delta, curves if in_memory else None)
+            at_rows, with_rows = _second_order(a, b, rows, curves if in_memory else None)
         second.append(centred(at_rows, w))
         seconds_with_rows.append(with_rows)
         bar.update()
@@ -286,26 +286,21 @@ def _can_be_held(
 
 
 def _second_order(
-    grid: PairGrid, delta: FloatArray, curves: tuple[Any, Any] | None
+    a: FeatureAxis, b: FeatureAxis, rows: kernel.Rows, curves: tuple[Any, Any] | None
 ) -> tuple[FloatArray, list[arrays.Pair]]:
     """The second-order effect at the rows, (row, output), and what it moves by, of every output.
 
     ``curves`` are the weights of the edges in the main effects; None where nothing is held.
     """
-    a, b = grid.features
-    at_rows, parts = np.empty((len(a.place), delta.shape[-1])), []
-    for number in range(delta.shape[-1]):
-        cells = grid.cells(delta[..., number])
-        surface = grid.surface(cells)
+    at_rows, parts = np.empty((len(a.place), rows.delta.shape[-1])), []
+    for number in range(rows.delta.shape[-1]):
+        of_output = rows._replace(delta=rows.delta[..., number])
+        influence = kernel.Influence.from_rows(of_output, of_output.cells())
         at_rows[:, number] = kernel.surface_at_values(
-            surface.pure, a.place, b.place, a.fraction, b.fraction
+            influence.surface.pure, a.place, b.place, a.fraction, b.fraction
         )
         if curves is not None:
-            fill = kernel.filling(cells.supported)
-            influence = kernel.Influence(*grid.axes, fill, grid.table, surface, cells, centred=True)
-            parts.append(
-                arrays.Pair(influence, a.place, b.place, grid.cell, delta[..., number], *curves)
-            )
+            parts.append(arrays.Pair(influence, of_output, *curves))
     return at_rows, parts
 
 

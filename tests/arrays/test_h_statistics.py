@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import second_order
-from tests.arrays.test_second_order import KINDS, drawn, estimate
+from tests.arrays.test_second_order import KINDS, drawn, pure, rows_of
 from tests.helpers import frozen, in_turn
 
 N = 7
@@ -130,14 +130,13 @@ def test_derivatives_of_sums_of_surfaces(kinds, n, rng):
         kernel.interpolation(axis.n_edges, place, None if axis.levels else rng.uniform(size=n))
         for axis, place in ((a, place_a), (b, place_b))
     )
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    influence = second_order.Influence(a, b, fill, table, found, cells, centred=True)
-    cell = second_order.members(a, b, place_a, place_b)
-    pair = kernel.Pair(influence, place_a, place_b, cell, delta, at_a, at_b)
+    rows = rows_of(a, b, place_a, place_b, delta, w)
+    influence = second_order.Influence.from_rows(rows, rows.cells())
+    pair = kernel.Pair(influence, rows, at_a, at_b)
 
     def sums(weight):
-        pure = estimate(a, b, place_a, place_b, delta, weight, fill)[-1].pure
-        return np.sum((at_a @ pure) * at_b.toarray(), axis=1) @ by
+        surface = pure(a, b, place_a, place_b, delta, weight, fill=influence.fill)
+        return np.sum((at_a @ surface) * at_b.toarray(), axis=1) @ by
 
     h = 1e-5
     numerical = [(sums(w + h * e) - sums(w - h * e)) / (2 * h) for e in np.eye(n)]

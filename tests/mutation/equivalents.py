@@ -379,7 +379,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
     ("surfaces/comparison.py", "wald"): {
-        "…a = np.where(np.abs(rows.delta) [<= → <] least, 0.0, rows.delta)": ROUNDING,
+        "…where(np.abs(rows.arrays.delta) [<= → <] least, 0.0, rows.arrays.delta)": ROUNDING,
         "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),
