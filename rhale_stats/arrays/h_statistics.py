@@ -41,7 +41,8 @@ def of_mean_square(e: FloatArray, moved: FloatArray, share: FloatArray) -> Float
 class VarianceShares(NamedTuple):
     """Numerators and denominators: ``total``, ``variance`` (...), ``overall`` (feature, ...).
 
-    ``pair`` and ``joint`` are (pair, ...). They hold estimates, influences, or replicates.
+    ``pair`` and ``joint`` are (pair, ...). They hold estimates, influences, replicates, or what is
+    squared at the rows.
     """
 
     total: FloatArray
@@ -49,6 +50,14 @@ class VarianceShares(NamedTuple):
     variance: FloatArray
     pair: FloatArray
     joint: FloatArray
+
+    def of_output(self, number: int) -> VarianceShares:
+        """Those of one output, the last axis."""
+        return VarianceShares(*[part[..., number] for part in self])
+
+    def mean_squares(self, share: FloatArray) -> VarianceShares:
+        """Mean squares over the rows, the last axis but one, with shares (row, ...)."""
+        return VarianceShares(*[np.sum(share * part**2, axis=-2) for part in self])
 
 
 # --- partial dependence ---------------------------------------------------------------------------
@@ -76,31 +85,35 @@ class Answers(NamedTuple):
 
 def pdp_squares(
     prediction: FloatArray,
-    features: Sequence[Answers],
+    curves: Sequence[FloatArray],
+    rests: Sequence[FloatArray],
     pairs: Sequence[tuple[int, int]],
-    pair_answers: Sequence[Answers],
+    of_pairs: Sequence[FloatArray],
     share: FloatArray,
 ) -> VarianceShares:
-    """math [60] for shares of weight (row, draw): each (..., draw)."""
-    whole = centred(prediction[:, None], share)
-    curves = [centred(answers.along(share), share) for answers in features]
-    total = mean_square(whole - sum(curves), share)
+    """math [60] from values at the rows, (row, ...) each: of the output and of partial dependences.
+
+    These are of features, of all others, and of pairs; ``share`` are shares of weight (row, ...).
+    The last axis is that of outputs or of draws.
+    """
+    whole = centred(prediction, share)
+    main = [centred(curve, share) for curve in curves]
     overall = [
-        mean_square(whole - f - centred(answers.rest(share), share), share)
-        for f, answers in zip(curves, features, strict=True)
+        mean_square(whole - f - centred(rest, share), share)
+        for f, rest in zip(main, rests, strict=True)
     ]
-    pair, joint = [], []
-    for (j, k), answers in zip(pairs, pair_answers, strict=True):
-        both = centred(answers.along(share), share)
-        pair.append(mean_square(both - curves[j] - curves[k], share))
-        joint.append(mean_square(both, share))
-    n_draws = share.shape[1]
+    joint = [centred(both, share) for both in of_pairs]
+    pair = [
+        mean_square(both - main[j] - main[k], share)
+        for (j, k), both in zip(pairs, joint, strict=True)
+    ]
+    variance = mean_square(whole, share)
     return VarianceShares(
-        total,
+        mean_square(whole - sum(main), share),
         np.array(overall),
-        mean_square(whole, share),
-        np.reshape(pair, (-1, n_draws)),
-        np.reshape(joint, (-1, n_draws)),
+        variance,
+        np.reshape(pair, (-1, *variance.shape)),
+        np.reshape([mean_square(both, share) for both in joint], (-1, *variance.shape)),
     )
 
 

@@ -14,6 +14,18 @@ from tests.helpers import frozen, in_turn
 N = 7
 
 
+def pdp_squares(prediction, features, pairs, of_pairs, share):
+    """Squares of draws, from answers."""
+    return kernel.pdp_squares(
+        prediction[:, None],
+        [answers.along(share) for answers in features],
+        [answers.rest(share) for answers in features],
+        pairs,
+        [answers.along(share) for answers in of_pairs],
+        share,
+    )
+
+
 @pytest.fixture
 def answers(rng):
     """Of two columns and of both: (version, k), where two rows share a version."""
@@ -54,7 +66,7 @@ def numerators(prediction, first, second, both, p):
 def test_squares_row_by_row(answers, rng):
     first, second, both = answers
     prediction, share = rng.normal(size=N), rng.dirichlet(np.ones(N), size=3).T
-    found = kernel.pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
+    found = pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
     for draw, p in enumerate(share.T):
         expected = numerators(prediction, first, second, both, p)
         assert_allclose(found.total[draw], expected["total"])
@@ -173,10 +185,10 @@ def test_derivatives_of_sums_of_curves(levels, rng):
 def test_squares_of_several_pairs(answers, rng):
     first, second, both = answers
     prediction, share = rng.normal(size=N), rng.dirichlet(np.ones(N), size=3).T
-    one = kernel.pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
-    found = kernel.pdp_squares(prediction, [first, second], [(0, 1), (1, 0)], [both, both], share)
+    one = pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
+    found = pdp_squares(prediction, [first, second], [(0, 1), (1, 0)], [both, both], share)
     for part, whole in ((found.pair, one.pair), (found.joint, one.joint)):
         assert part.shape == (2, 3)
         assert_allclose(part, np.repeat(whole, 2, axis=0))
-    none = kernel.pdp_squares(prediction, [first, second], [], [], share)
+    none = pdp_squares(prediction, [first, second], [], [], share)
     assert none.pair.shape == none.joint.shape == (0, 3)
