@@ -20,7 +20,7 @@ from scipy import sparse
 
 from rhale_stats.arrays import leverage
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.second_order import Axis, Influence, Main
+from rhale_stats.arrays.second_order import Axis, Influence, Main, Rows
 
 
 def centred(values: FloatArray, share: FloatArray) -> FloatArray:
@@ -41,7 +41,8 @@ def of_mean_square(e: FloatArray, moved: FloatArray, share: FloatArray) -> Float
 class VarianceShares(NamedTuple):
     """Numerators and denominators: ``total``, ``variance`` (...), ``overall`` (feature, ...).
 
-    ``pair`` and ``joint`` are (pair, ...). They hold estimates, influences, or replicates.
+    ``pair`` and ``joint`` are (pair, ...). They hold estimates, influences, replicates, or what is
+    squared at the rows.
     """
 
     total: FloatArray
@@ -49,6 +50,14 @@ class VarianceShares(NamedTuple):
     variance: FloatArray
     pair: FloatArray
     joint: FloatArray
+
+    def of_output(self, number: int) -> VarianceShares:
+        """Those of one output, the last axis."""
+        return VarianceShares(*[part[..., number] for part in self])
+
+    def mean_squares(self, share: FloatArray) -> VarianceShares:
+        """Mean squares over the rows, the last axis but one, with shares (row, ...)."""
+        return VarianceShares(*[np.sum(share * part**2, axis=-2) for part in self])
 
 
 # --- partial dependence ---------------------------------------------------------------------------
@@ -76,31 +85,35 @@ class Answers(NamedTuple):
 
 def pdp_squares(
     prediction: FloatArray,
-    features: Sequence[Answers],
+    curves: Sequence[FloatArray],
+    rests: Sequence[FloatArray],
     pairs: Sequence[tuple[int, int]],
-    pair_answers: Sequence[Answers],
+    of_pairs: Sequence[FloatArray],
     share: FloatArray,
 ) -> VarianceShares:
-    """math [60] for shares of weight (row, draw): each (..., draw)."""
-    whole = centred(prediction[:, None], share)
-    curves = [centred(answers.along(share), share) for answers in features]
-    total = mean_square(whole - sum(curves), share)
+    """math [60] from values at the rows, (row, ...) each: of the output and of partial dependences.
+
+    These are of features, of all others, and of pairs; ``share`` are shares of weight (row, ...).
+    The last axis is that of outputs or of draws.
+    """
+    whole = centred(prediction, share)
+    main = [centred(curve, share) for curve in curves]
     overall = [
-        mean_square(whole - f - centred(answers.rest(share), share), share)
-        for f, answers in zip(curves, features, strict=True)
+        mean_square(whole - f - centred(rest, share), share)
+        for f, rest in zip(main, rests, strict=True)
     ]
-    pair, joint = [], []
-    for (j, k), answers in zip(pairs, pair_answers, strict=True):
-        both = centred(answers.along(share), share)
-        pair.append(mean_square(both - curves[j] - curves[k], share))
-        joint.append(mean_square(both, share))
-    n_draws = share.shape[1]
+    joint = [centred(both, share) for both in of_pairs]
+    pair = [
+        mean_square(both - main[j] - main[k], share)
+        for (j, k), both in zip(pairs, joint, strict=True)
+    ]
+    variance = mean_square(whole, share)
     return VarianceShares(
-        total,
+        mean_square(whole - sum(main), share),
         np.array(overall),
-        mean_square(whole, share),
-        np.reshape(pair, (-1, n_draws)),
-        np.reshape(joint, (-1, n_draws)),
+        variance,
+        np.reshape(pair, (-1, *variance.shape)),
+        np.reshape([mean_square(both, share) for both in joint], (-1, *variance.shape)),
     )
 
 
@@ -181,10 +194,7 @@ class Pair(NamedTuple):
     """A second-order effect with its rows: math [59], and how to interpolate at the rows."""
 
     influence: Influence
-    place_a: IntArray
-    place_b: IntArray
-    cell: IntArray
-    delta: FloatArray
+    rows: Rows
     at_a: sparse.csr_array
     at_b: sparse.csr_array
 
@@ -195,14 +205,14 @@ class Pair(NamedTuple):
         and in the weight of every place, whose residuals and rows then add up.
         """
         out = np.zeros(by.shape)
-        cells = self.influence.cells
-        inside = self.cell >= 0
-        safe = np.where(inside, self.cell, 0)
-        residual = np.where(inside, self.delta - cells.mean.ravel()[safe], 0.0)
+        cells, rows = self.influence.cells, self.rows
+        inside = rows.cell >= 0
+        safe = np.where(inside, rows.cell, 0)
+        residual = np.where(inside, rows.delta - cells.mean.ravel()[safe], 0.0)
         for number, column in enumerate(by.T):
             gradient = (self.at_a.T @ (sparse.diags_array(column) @ self.at_b)).toarray()
             by_place = _by_places(self.influence, gradient)
-            out[:, number] = by_place[self.place_a, self.place_b]
+            out[:, number] = by_place[rows.place_a, rows.place_b]
             by_mean = _by_means(self.influence, gradient).ravel()
             by_residual = np.divide(
                 by_mean, cells.weight.ravel(), out=np.zeros(by_mean.shape),

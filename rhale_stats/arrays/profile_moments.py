@@ -5,6 +5,8 @@ math [41]. Curves and places are those of `profiles`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -115,6 +117,63 @@ def merged(a: CurveMoments, b: CurveMoments) -> CurveMoments:
         a.pairs + b.pairs,
         a.cross + b.cross + between * (a.apart.total * share),
     )
+
+
+@dataclass
+class MomentsOfOutputs:
+    """Moments of the ICE curves of every output, to which blocks of rows are added.
+
+    ``centre`` makes the constant of a curve. ``origin`` (output,) is subtracted from all curves: it
+    is the mean at the first point of the first block where none is given. With ``squares`` there
+    are moments by squared weights, too.
+    """
+
+    centre: FloatArray
+    levels: bool
+    squares: bool
+    origin: FloatArray | None = None
+    by_weight: list[CurveMoments] = field(default_factory=list)
+    by_squares: list[CurveMoments] = field(default_factory=list)
+
+    def add(self, curves: FloatArray, places: Places, weight: FloatArray | None) -> FloatArray:
+        """Add curves (output, row, grid), which are overwritten; their constants (output, row)."""
+        if self.origin is None:
+            self.origin = curves[:, 0].mean(axis=1)
+        # A large offset is taken off before anything is multiplied.
+        curves -= self.origin[:, None, None]
+        constants = curves @ self.centre
+        weights = [(self.by_weight, weight)]
+        if self.squares and weight is not None:
+            weights.append((self.by_squares, weight**2))
+        for total, w in weights:
+            block = [
+                moments(each, constant, places, w, levels=self.levels)
+                for each, constant in zip(curves, constants, strict=True)
+            ]
+            total[:] = _merged_each(total, block) if total else block
+        return np.asarray(constants + self.origin[:, None])
+
+    def merge(self, other: MomentsOfOutputs) -> None:
+        """Add the rows of another one about the same origin."""
+        self.by_weight = _merged_each(self.by_weight, other.by_weight)
+        self.by_squares = _merged_each(self.by_squares, other.by_squares)
+
+    def profiles(self, grid: FloatArray, rows: Totals, centering: str) -> list[Profile]:
+        """The profile of every output."""
+        assert self.origin is not None, "rows were added"
+        squares: Sequence[CurveMoments | None] = self.by_squares or [None] * len(self.by_weight)
+        return [
+            profile(by_weight, grid, rows, float(start), centering, by_squares=by_squares)
+            for by_weight, by_squares, start in zip(
+                self.by_weight, squares, self.origin, strict=True
+            )
+        ]
+
+
+def _merged_each(
+    first: Sequence[CurveMoments], second: Sequence[CurveMoments]
+) -> list[CurveMoments]:
+    return [merged(*both) for both in zip(first, second, strict=True)]
 
 
 def profile(

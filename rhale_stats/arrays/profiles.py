@@ -328,6 +328,22 @@ class ProfileReplicates(NamedTuple):
     heterogeneity: FloatArray
     importance: FloatArray
 
+    @classmethod
+    def from_draws(
+        cls,
+        curve: FloatArray,
+        spread: FloatArray,
+        heterogeneity: FloatArray,
+        share: FloatArray,
+        centre: FloatArray | None,
+    ) -> ProfileReplicates:
+        """From curves (grid, draw) and shares of the rows; ``centre`` is None for their mean."""
+        level = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
+        constant = level if centre is None else centre[centre != 0] @ curve[centre != 0]
+        apart = np.where(share > 0, share * (curve - level) ** 2, 0.0)
+        importance = np.sqrt(np.sum(apart, axis=0))
+        return cls((curve - constant).T, spread.T, heterogeneity, importance)
+
 
 def replicates(
     curves: FloatArray,
@@ -498,24 +514,23 @@ def bin_replicates(
     values: FloatArray,
     cell: IntArray,
     bins: BinMeans,
-    x: FloatArray,
-    centering: str,
+    centre: FloatArray | None,
     base: FloatArray | None,
     drawn: FloatArray,
 ) -> ProfileReplicates:
     """math [29]: means of bins in replicates; ``drawn`` (row, draw) says how often a row is drawn.
 
+    ``centre`` are weights of bins in the constant, None for its mean over the rows.
     ``base`` are precision weights; it is None for frequency weights, which are included in
     ``drawn``. A bin without rows in a replicate is NaN, and so is the whole curve if the constant
     needs this bin.
     """
     in_bins = sparse.csr_array(
-        (np.ones(len(cell)), (cell, np.arange(len(cell)))), shape=(len(x), len(cell))
+        (np.ones(len(cell)), (cell, np.arange(len(cell)))), shape=(len(bins.mean), len(cell))
     )
     weight = drawn if base is None else base[:, None] * drawn
     total = np.asarray(in_bins @ weight)
-    occupied = bins.share > 0
-    rest = (values - np.where(occupied, bins.mean, 0.0)[cell])[:, None]
+    rest = (values - np.where(bins.share > 0, bins.mean, 0.0)[cell])[:, None]
     # A replicate may draw no row at all.
     with np.errstate(invalid="ignore", divide="ignore"):
         share = total / total.sum(axis=0)
@@ -525,17 +540,6 @@ def bin_replicates(
         degrees = np.where(total - lost > 1e-12 * total, total - lost, np.nan)
         variance = np.maximum(second, 0.0) * total / degrees
     mean = bins.mean[:, None] + shift
-    if centering == "mean":
-        constant = np.sum(np.where(total > 0, share * mean, 0.0), axis=0)
-    else:
-        centre = np.zeros(len(x))
-        centre[occupied] = centre_of(centering, x[occupied], bins.share[occupied])
-        constant = centre[centre != 0] @ mean[centre != 0]
-    level = np.sum(np.where(total > 0, share * mean, 0.0), axis=0)
-    apart = np.where(total > 0, share * (mean - level) ** 2, 0.0)
-    return ProfileReplicates(
-        (mean - constant).T,
-        np.sqrt(variance).T,
-        root_mean_square(np.sqrt(variance).T, share.T),
-        np.sqrt(np.sum(apart, axis=0)),
-    )
+    spread = np.sqrt(variance)
+    heterogeneity = root_mean_square(spread.T, share.T)
+    return ProfileReplicates.from_draws(mean, spread, heterogeneity, share, centre)

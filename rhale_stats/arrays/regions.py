@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,26 +26,6 @@ from rhale_stats.arrays.moments import (
 
 # Largest number of cells of a conditioning column that are in memory at once.
 BLOCK_CODES = 256
-
-
-class Tabled(Protocol):
-    """Rows of a node. Splits need only their sums by code: (sum, code, cell)."""
-
-    @property
-    def counts(self) -> FloatArray | None:
-        """How often a row occurs, where weights say that."""
-
-    def take(self, rows: IntArray) -> Self:
-        """These rows."""
-
-    def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
-        """Sums over the rows of every code."""
-
-    def total_weight(self, sums: FloatArray) -> FloatArray:
-        """Weight of the rows of every problem, (sum, problem, cell) -> (problem,)."""
-
-    def effective_rows(self, sums: FloatArray) -> FloatArray:
-        """Kish's number of the rows of every problem."""
 
 
 class NodeRows(NamedTuple):
@@ -83,16 +63,82 @@ class NodeRows(NamedTuple):
         return self.weight is None or self.frequency
 
     def table(self, codes: NDArray[np.integer], n_codes: int) -> FloatArray:
-        """See `table`."""
-        return table(codes, n_codes, self)
+        """Sums over the rows of every (code, cell), about the centres: (sum, code, cell).
+
+        The sums are of w, w g, w g^2; with precision weights also of 1 and w^2; for lines also of w
+        x, w x^2, w x g.
+        """
+        n_cells = len(self.centre)
+        n_sums = 3 + 2 * (not self.counted) + 3 * (self.place is not None)
+        out = np.zeros((n_sums, n_codes * n_cells))
+        for begin in range(0, len(codes), BLOCK_ROWS):
+            block = slice(begin, begin + BLOCK_ROWS)
+            entry = codes[block].astype(np.intp)
+            entry *= n_cells
+            entry += self.cell[block]
+            g = self.effect[block]
+            w = None if self.weight is None else self.weight[block]
+            wg = g if w is None else w * g
+            columns = [w, wg, wg * g]
+            if w is not None and not self.frequency:
+                columns += [None, w * w]
+            if self.place is not None:
+                x = self.place[block]
+                wx = x if w is None else w * x
+                columns += [wx, wx * x, wx * g]
+            for total, column in zip(out, columns, strict=True):
+                total += np.bincount(entry, column, len(total))
+        return out.reshape(n_sums, n_codes, n_cells)
 
     def total_weight(self, sums: FloatArray) -> FloatArray:
-        """Weight of the rows of every problem."""
-        return np.asarray(sums[0].sum(axis=1))
+        """Weight of the rows of every problem, (sum, ..., cell) -> (...,)."""
+        return np.asarray(sums[0].sum(axis=-1))
 
     def effective_rows(self, sums: FloatArray) -> FloatArray:
         """Kish's number of the rows of every problem."""
-        return effective_rows(sums, self)
+        weight = self.total_weight(sums)
+        if self.counted:
+            return weight
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.nan_to_num(weight**2 / sums[4].sum(axis=-1)))
+
+    def moments(self, sums: FloatArray) -> Moments:
+        """Moments of the cells of every problem, (..., cell)."""
+        weight, g, gg = sums[:3]
+        n_obs, weight_sq = (weight, weight) if self.counted else (sums[3], sums[4])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = g / weight
+            m2 = np.where(weight > 0, np.maximum(gg - g * mean, 0.0), 0.0)
+            cells = Moments(n_obs, weight, weight_sq, self.centre + mean, m2, np.zeros_like(mean))
+            if self.x_centre is not None:
+                x, xx, xg = sums[-3:]
+                away = x / weight
+                cells = cells._replace(
+                    x_mean=self.x_centre + away,
+                    x_m2=np.where(weight > 0, np.maximum(xx - x * away, 0.0), 0.0),
+                    xg=np.where(weight > 0, xg - x * mean, 0.0),
+                )
+        return cells
+
+    def in_bins(self, starts: NDArray[np.bool_]) -> NodeRows:
+        """The rows with bins, of which these cells are the first, as their cells; without lines."""
+        bins = (np.cumsum(starts) - 1)[self.cell]
+        values = self.centre[self.cell] + self.effect
+        centre = means(bins, values, self.weight, int(starts.sum()))
+        return NodeRows(bins, values - centre[bins], self.weight, self.frequency, centre)
+
+    def apart(self, unit: IntArray) -> NodeRows:
+        """Rows about the means of their cells, whose units have errors as large as if unadjusted.
+
+        A unit with the share s of the weight of a cell moves the mean of the cell towards itself:
+        the mean of its distances is divided by (1 - s)^(1/2), as CR2 does (math [72]).
+        """
+        effect = _unadjusted(self.effect[:, None], self.cell, unit, self.weight)[:, 0]
+        return self._replace(effect=effect)
+
+    def flipped(self, sign: FloatArray) -> NodeRows:
+        """Rows whose distances from the centres have these signs."""
+        return self._replace(effect=sign * self.effect)
 
 
 def means(
@@ -117,44 +163,28 @@ def away(values: FloatArray, centre: FloatArray, cell: NDArray[np.integer]) -> F
     return out
 
 
-def table(codes: NDArray[np.integer], n_codes: int, rows: NodeRows) -> FloatArray:
-    """Sums over the rows of every (code, cell), about the centres: (sum, code, cell).
-
-    The sums are of w, w g, w g^2; with precision weights also of 1 and w^2; for lines also of w x,
-    w x^2, w x g.
-    """
-    n_cells = len(rows.centre)
-    n_sums = 3 + 2 * (not rows.counted) + 3 * (rows.place is not None)
-    out = np.zeros((n_sums, n_codes * n_cells))
-    for begin in range(0, len(codes), BLOCK_ROWS):
-        block = slice(begin, begin + BLOCK_ROWS)
-        entry = codes[block].astype(np.intp)
-        entry *= n_cells
-        entry += rows.cell[block]
-        g = rows.effect[block]
-        w = None if rows.weight is None else rows.weight[block]
-        wg = g if w is None else w * g
-        columns = [w, wg, wg * g]
-        if w is not None and not rows.frequency:
-            columns += [None, w * w]
-        if rows.place is not None:
-            x = rows.place[block]
-            wx = x if w is None else w * x
-            columns += [wx, wx * x, wx * g]
-        for total, column in zip(out, columns, strict=True):
-            total += np.bincount(entry, column, len(total))
-    return out.reshape(n_sums, n_codes, n_cells)
-
-
 class NodeCurves(NamedTuple):
     """Rows of a node that are curves along a grid, less their mean: every row is in every cell.
 
     ``columns`` of a row: 1, its precision weight (else 1), the sum of squares of its curve, and
-    the curve. ``weight`` is that of its sums.
+    the curve. ``weight`` is that of its sums. Methods are those of `NodeRows`.
     """
 
     columns: FloatArray
     weight: FloatArray | None
+
+    @classmethod
+    def from_curves(
+        cls, values: FloatArray, weight: FloatArray | None, *, frequency: bool
+    ) -> NodeCurves:
+        """Rows of a node from their curves, (row, grid)."""
+        precision = np.ones(len(values)) if weight is None or frequency else weight
+        return cls._of(precision, values - np.average(values, axis=0, weights=weight), weight)
+
+    @classmethod
+    def _of(cls, precision: FloatArray, away: FloatArray, weight: FloatArray | None) -> NodeCurves:
+        squares = np.einsum("ij,ij->i", away, away)
+        return cls(np.column_stack([np.ones(len(away)), precision, squares, away]), weight)
 
     @property
     def counts(self) -> FloatArray | None:
@@ -173,45 +203,61 @@ class NodeCurves(NamedTuple):
         return np.asarray(member.T @ self.columns)[None]
 
     def total_weight(self, sums: FloatArray) -> FloatArray:
-        """Weight of the rows of every problem."""
-        return np.asarray(sums[0, :, 0])
+        """Weight of the rows of every problem, (1, ..., column) -> (...,)."""
+        return np.asarray(sums[0, ..., 0])
 
     def effective_rows(self, sums: FloatArray) -> FloatArray:
         """Kish's number of the rows of every problem."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.nan_to_num(sums[0, :, 0] ** 2 / sums[0, :, 1]))
+            return np.asarray(np.nan_to_num(sums[0, ..., 0] ** 2 / sums[0, ..., 1]))
+
+    def apart(self, unit: IntArray) -> NodeCurves:
+        """Curves whose units have errors as large as if unadjusted; all are in one cell."""
+        cell = np.zeros(len(unit), dtype=np.intp)
+        away = _unadjusted(self.columns[:, 3:], cell, unit, self.weight)
+        return self._of(self.columns[:, 1], away, self.weight)
+
+    def flipped(self, sign: FloatArray) -> NodeCurves:
+        """Curves whose distances from their mean have these signs."""
+        return self._of(self.columns[:, 1], sign[:, None] * self.columns[:, 3:], self.weight)
 
 
-def curves_of(values: FloatArray, weight: FloatArray | None, *, frequency: bool) -> NodeCurves:
-    """Rows of a node from their curves, (row, grid)."""
-    away = values - np.average(values, axis=0, weights=weight)
-    precision = np.ones(len(away)) if weight is None or frequency else weight
-    squares = np.einsum("ij,ij->i", away, away)
-    return NodeCurves(np.column_stack([np.ones(len(away)), precision, squares, away]), weight)
+# Rows of a node. Splits need only their sums by code, (sum, code, cell).
+Rows: TypeAlias = NodeRows | NodeCurves
 
 
-def curve_loss(sums: FloatArray) -> FloatArray:
-    """Mean along the grid of the variance of the curves (math [40]), ddof 1 as in math [6].
-
-    (1, problem, column) -> (problem,); NaN for fewer than two rows.
-    """
-    weight, weight_sq, squares, curve = np.split(sums[0], [1, 2, 3], axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        within = squares[:, 0] - (curve**2 / weight).sum(axis=1)
-        degrees = (weight - weight_sq / weight)[:, 0]
-        return np.where(degrees > 0, np.maximum(within, 0.0) / degrees / curve.shape[1], np.nan)
+def _unadjusted(
+    away: FloatArray, cell: NDArray[np.integer], unit: IntArray, weight: FloatArray | None
+) -> FloatArray:
+    """Distances (row, column) from the means of cells, corrected for the leverage of units."""
+    w = np.ones(len(away)) if weight is None else weight
+    n_units = int(unit.max()) + 1
+    _, pair = np.unique(cell.astype(np.intp) * n_units + unit, return_inverse=True)
+    by_pair = sparse.csr_array((w, (pair, np.arange(len(w)))), shape=(int(pair.max()) + 1, len(w)))
+    total = np.bincount(pair, w)
+    share = total[pair] / np.bincount(cell, w)[cell]
+    mean = np.asarray(by_pair @ away)[pair] / np.where(total > 0, total, 1.0)[pair, None]
+    # The only unit of a cell is at the mean, and stays there.
+    with np.errstate(divide="ignore"):
+        more = np.where(share < 1 - 1e-9, 1 / np.sqrt(1 - share) - 1, 0.0)
+    return np.asarray(away + more[:, None] * mean)
 
 
 class Children(NamedTuple):
-    """Splits from ``first`` on: sums of their left and right rows, (sum, split, cell)."""
+    """Splits from ``first`` on: sums of the rows on both sides, (sum, side, split, cell)."""
 
     first: int
-    left: FloatArray
-    right: FloatArray
+    sides: FloatArray
+
+    @classmethod
+    def from_sides(cls, left: FloatArray, right: FloatArray) -> Children:
+        """All splits, from sums of the left and right rows, (sum, draw, split, cell)."""
+        sides = np.stack([left, right], axis=1)
+        return cls(0, sides.reshape(len(left), 2, -1, left.shape[-1]))
 
 
 def threshold_children(
-    codes: NDArray[np.integer], n_codes: int, rows: Tabled, n_draws: int = 1
+    codes: NDArray[np.integer], n_codes: int, rows: Rows, n_draws: int = 1
 ) -> Iterator[Children]:
     """Both sides of every threshold: split k has the codes up to k on its left.
 
@@ -222,8 +268,7 @@ def threshold_children(
     if n_codes <= BLOCK_CODES:
         sums = _of_draws(codes, n_codes, rows, n_draws)
         left, right = np.cumsum(sums, axis=2)[:, :, :-1], _from_the_right(sums, axis=2)[:, :, 1:]
-        shape = len(sums), n_draws * (n_codes - 1), sums.shape[-1]
-        yield Children(0, left.reshape(shape), right.reshape(shape))
+        yield Children.from_sides(left, right)
         return
     assert n_draws == 1, "many codes are handled one draw after the other"
     block = codes // BLOCK_CODES
@@ -245,7 +290,7 @@ def threshold_children(
             right += after[:, number + 1, None]
         # The last code is not a threshold.
         n_splits = min(n_here, n_codes - 1 - first)
-        yield Children(first, left[:, :n_splits], right[:, :n_splits])
+        yield Children(first, np.stack([left, right], axis=1)[:, :, :n_splits])
 
 
 def _from_the_right(sums: FloatArray, axis: int = 1) -> FloatArray:
@@ -253,7 +298,7 @@ def _from_the_right(sums: FloatArray, axis: int = 1) -> FloatArray:
     return np.asarray(np.flip(np.cumsum(np.flip(sums, axis), axis), axis))
 
 
-def _of_draws(codes: NDArray[np.integer], n_codes: int, rows: Tabled, n_draws: int) -> FloatArray:
+def _of_draws(codes: NDArray[np.integer], n_codes: int, rows: Rows, n_draws: int) -> FloatArray:
     """Sums over the rows of every code in every draw, (sum, draw, code, cell)."""
     if n_draws > 1:
         first = n_codes * np.arange(n_draws, dtype=np.int32)
@@ -263,13 +308,11 @@ def _of_draws(codes: NDArray[np.integer], n_codes: int, rows: Tabled, n_draws: i
 
 
 def subset_children(
-    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Tabled, n_draws: int = 1
+    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Rows, n_draws: int = 1
 ) -> Iterator[Children]:
     """Both sides of every subset of codes, (split, code)."""
     sums = _of_draws(codes, subsets.shape[1], rows, n_draws)
-    shape = len(sums), n_draws * len(subsets), sums.shape[-1]
-    left, right = [side.astype(np.float64) @ sums for side in (subsets, ~subsets)]
-    yield Children(0, left.reshape(shape), right.reshape(shape))
+    yield Children.from_sides(*[side.astype(np.float64) @ sums for side in (subsets, ~subsets)])
 
 
 def one_against_rest(n_levels: int) -> NDArray[np.bool_]:
@@ -287,34 +330,6 @@ def all_subsets(n_levels: int) -> NDArray[np.bool_]:
                 inside[list(members)] = True
                 subsets.append(inside)
     return np.array(subsets)
-
-
-def effective_rows(sums: FloatArray, rows: NodeRows) -> FloatArray:
-    """Kish's number of the rows of every problem, (sum, problem, cell) -> (problem,)."""
-    weight = sums[0].sum(axis=1)
-    if rows.counted:
-        return np.asarray(weight)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.nan_to_num(weight**2 / sums[4].sum(axis=1)))
-
-
-def moments(sums: FloatArray, rows: NodeRows) -> Moments:
-    """Moments of the cells, (problem, cell)."""
-    weight, g, gg = sums[:3]
-    n_obs, weight_sq = (weight, weight) if rows.counted else (sums[3], sums[4])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = g / weight
-        m2 = np.where(weight > 0, np.maximum(gg - g * mean, 0.0), 0.0)
-        cells = Moments(n_obs, weight, weight_sq, rows.centre + mean, m2, np.zeros_like(mean))
-        if rows.x_centre is not None:
-            x, xx, xg = sums[-3:]
-            away = x / weight
-            cells = cells._replace(
-                x_mean=rows.x_centre + away,
-                x_m2=np.where(weight > 0, np.maximum(xx - x * away, 0.0), 0.0),
-                xg=np.where(weight > 0, xg - x * mean, 0.0),
-            )
-    return cells
 
 
 def loss(
@@ -364,12 +379,23 @@ def loss(
     return np.asarray(mean * width.sum() if kind == "index" else np.sqrt(mean))
 
 
+def curve_loss(sums: FloatArray) -> FloatArray:
+    """Mean along the grid of the variance of the curves (math [40]), ddof 1 as in math [6].
+
+    (1, ..., column) -> (...,); NaN for fewer than two rows.
+    """
+    weight, weight_sq, squares, curve = np.split(sums[0], [1, 2, 3], axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        within = squares[..., 0] - (curve**2 / weight).sum(axis=-1)
+        degrees = (weight - weight_sq / weight)[..., 0]
+        return np.where(degrees > 0, np.maximum(within, 0.0) / degrees / curve.shape[-1], np.nan)
+
+
+# --- statistics of splits -------------------------------------------------------------------------
+
+
 def studentised(
-    left: Moments,
-    right: Moments,
-    starts: NDArray[np.bool_],
-    width: FloatArray | None,
-    rounding: float,
+    rows: NodeRows, sums: FloatArray, width: FloatArray | None, rounding: float
 ) -> FloatArray:
     """Drop of the variance within bins by every split, over its expectation (math [39]).
 
@@ -379,28 +405,20 @@ def studentised(
 
     Parameters
     ----------
-    left, right : Moments
-        Of the cells of both sides, (split, cell).
-    starts : ndarray of shape (cells,)
-        Cells that begin the bins of the node, for all splits.
-    width : ndarray of shape (cells,) or None
+    rows : NodeRows
+        Of the node, whose cells are its bins.
+    sums : ndarray of shape (sum, side, split, bin)
+    width : ndarray of shape (bin,) or None
         With widths a bin counts as in the index, a = width / W; without, a = 1.
     rounding : float
         Standard deviation below which local effects are only rounded.
     """
-    begin = np.flatnonzero(starts)
-    below, above = sides = [_in_bins(side, begin) for side in (left, right)]
-    total = below.weight + above.weight
+    sides = rows.moments(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = below.weight * above.weight / total
-        if width is not None:
-            share = share * np.add.reduceat(width, begin) / total
-        noise = floor = np.zeros(share.shape)
-        for side in sides:
-            of_mean = side.weight_sq / side.weight**2
-            noise = noise + _variance_or_pooled(side) * of_mean
-            floor = floor + rounding**2 * of_mean
-        squared = (below.mean - above.mean) ** 2
+        share, of_mean = _shares(sides, width)
+        noise = (_variance_or_pooled(sides) * of_mean).sum(axis=0)
+        floor = (rounding**2 * of_mean).sum(axis=0)
+        squared = (sides.mean[0] - sides.mean[1]) ** 2
     usable = np.isfinite(share) & np.isfinite(noise) & np.isfinite(squared) & (share > 0)
     drop = np.where(usable, share * squared, 0.0).sum(axis=1)
     expected = np.where(usable, share * np.maximum(noise, floor), 0.0).sum(axis=1)
@@ -408,39 +426,56 @@ def studentised(
         return np.where(drop > 0, drop / expected, 0.0)
 
 
-def studentised_degrees(
-    left: Moments, right: Moments, starts: NDArray[np.bool_], width: FloatArray | None
-) -> FloatArray:
+def studentised_degrees(rows: NodeRows, sums: FloatArray, width: FloatArray | None) -> FloatArray:
     """Satterthwaite's degrees of freedom of the denominator of `studentised`, (split,).
 
     A bin without a variance of its own takes that of its side, and all of its degrees.
     """
-    begin = np.flatnonzero(starts)
-    sides = [_in_bins(side, begin) for side in (left, right)]
+    sides = rows.moments(sums)
     with np.errstate(invalid="ignore", divide="ignore"):
-        share = sides[0].weight * sides[1].weight / (sides[0].weight + sides[1].weight)
-        if width is not None:
-            share = share * np.add.reduceat(width, begin) / (sides[0].weight + sides[1].weight)
-        total = squares = np.zeros(len(share))
-        for side in sides:
-            part = share * _variance_or_pooled(side) * side.weight_sq / side.weight**2
-            part = np.where(np.isfinite(part), part, 0.0)
-            degrees = np.where(side.weight > 0, side.weight**2 / side.weight_sq - 1, 0.0)
-            together = np.maximum(degrees.sum(axis=1, keepdims=True), 0.0)
-            degrees = np.where(degrees > 1e-12, degrees, together)
-            total = total + part.sum(axis=1)
-            squares = squares + np.where(part > 0, part**2 / degrees, 0.0).sum(axis=1)
+        share, of_mean = _shares(sides, width)
+        part = share * _variance_or_pooled(sides) * of_mean
+        part = np.where(np.isfinite(part), part, 0.0)
+        degrees = np.where(sides.weight > 0, sides.weight**2 / sides.weight_sq - 1, 0.0)
+        together = np.maximum(degrees.sum(axis=-1, keepdims=True), 0.0)
+        degrees = np.where(degrees > 1e-12, degrees, together)
+        squares = np.where(part > 0, part**2 / degrees, 0.0).sum(axis=(0, 2))
         # Without any variance nothing is estimated.
-        return np.where(squares > 0, total**2 / squares, np.inf)
+        return np.where(squares > 0, part.sum(axis=(0, 2)) ** 2 / squares, np.inf)
 
 
-def degrees_of_curves(left: FloatArray, right: FloatArray) -> FloatArray:
+def _shares(sides: Moments, width: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    """What every bin counts, (split, bin); and variances of means by those of rows, by side."""
+    total = sides.weight.sum(axis=0)
+    share = sides.weight[0] * sides.weight[1] / total
+    share = share if width is None else share * width / total
+    return share, sides.weight_sq / sides.weight**2
+
+
+def _variance_or_pooled(bins: Moments) -> FloatArray:
+    """Variances of the bins (math [6]); a bin without one has that of all bins together."""
+    single = variance(bins, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        degrees = np.where(bins.weight > 0, bins.weight - bins.weight_sq / bins.weight, 0.0)
+        pooled = bins.m2.sum(axis=-1) / np.maximum(degrees.sum(axis=-1), 0.0)
+    return np.where(np.isfinite(single), single, pooled[..., None])
+
+
+def studentised_curves(sums: FloatArray) -> FloatArray:
+    """`studentised` of curves, (1, side, split, column); squares are summed along the grid."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums[0, ..., 3:] / sums[0, ..., :1]
+        squared = np.mean((means[0] - means[1]) ** 2, axis=1)
+        noise = (curve_loss(sums) * sums[0, ..., 1] / sums[0, ..., 0] ** 2).sum(axis=0)
+        return np.asarray(np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf))
+
+
+def degrees_of_curves(sums: FloatArray) -> FloatArray:
     """`studentised_degrees` of curves (Welch)."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        parts = [curve_loss(side) * side[0, :, 1] / side[0, :, 0] ** 2 for side in (left, right)]
-        degrees = [side[0, :, 0] ** 2 / side[0, :, 1] - 1 for side in (left, right)]
-        squares = parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1]
-        combined = (parts[0] + parts[1]) ** 2 / squares
+        parts = curve_loss(sums) * sums[0, ..., 1] / sums[0, ..., 0] ** 2
+        degrees = sums[0, ..., 0] ** 2 / sums[0, ..., 1] - 1
+        combined = parts.sum(axis=0) ** 2 / (parts**2 / degrees).sum(axis=0)
     return np.where(np.isnan(combined), np.inf, combined)
 
 
@@ -453,83 +488,6 @@ def at_most(largest: float, degrees: FloatArray) -> float:
     from scipy import stats
 
     return float(np.minimum(np.sum(2 * stats.t.sf(np.sqrt(largest), degrees)), 1.0))
-
-
-def _in_bins(cells: Moments, begin: IntArray) -> Moments:
-    """Moments of the same bins of every problem, (problem, bin)."""
-    n_problems, n_cells = cells.weight.shape
-    begins = (n_cells * np.arange(n_problems)[:, None] + begin).ravel()
-    bins = merge(cells.each(np.ravel), begins)
-    return bins.each(lambda part: part.reshape(n_problems, len(begin)))
-
-
-def _variance_or_pooled(bins: Moments) -> FloatArray:
-    """Variances of the bins (math [6]); a bin without one has that of all bins together."""
-    single = variance(bins, 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        degrees = np.where(bins.weight > 0, bins.weight - bins.weight_sq / bins.weight, 0.0)
-        pooled = bins.m2.sum(axis=1) / np.maximum(degrees.sum(axis=1), 0.0)
-    return np.where(np.isfinite(single), single, pooled[:, None])
-
-
-def studentised_curves(left: FloatArray, right: FloatArray) -> FloatArray:
-    """`studentised` of curves, whose squares are summed along the grid; (1, split, column)."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = [side[0, :, 3:] / side[0, :, :1] for side in (left, right)]
-        squared = np.mean((means[0] - means[1]) ** 2, axis=1)
-        noise = sum(curve_loss(side) * side[0, :, 1] / side[0, :, 0] ** 2 for side in (left, right))
-        return np.asarray(np.nan_to_num(squared / noise, nan=0.0, posinf=np.inf))
-
-
-def apart(rows: NodeRows, starts: NDArray[np.bool_], unit: IntArray) -> NodeRows:
-    """Rows about the means of their bins, whose units have errors as large as if unadjusted.
-
-    A unit with the share s of the weight of a bin moves the mean of the bin towards itself: the
-    mean of its distances is divided by (1 - s)^(1/2), as CR2 does (math [72]).
-    """
-    n_bins = int(starts.sum())
-    bins = (np.cumsum(starts) - 1)[rows.cell]
-    values = rows.centre[rows.cell] + rows.effect
-    mean = means(bins, values, rows.weight, n_bins)
-    away = _unadjusted((values - mean[bins])[:, None], bins, unit, rows.weight)[:, 0]
-    return rows._replace(effect=away, centre=mean[np.cumsum(starts) - 1])
-
-
-def _unadjusted(
-    away: FloatArray, bins: IntArray, unit: IntArray, weight: FloatArray | None
-) -> FloatArray:
-    """Distances (row, column) from the means of bins, corrected for the leverage of units."""
-    w = np.ones(len(away)) if weight is None else weight
-    n_units = int(unit.max()) + 1
-    _, pair = np.unique(bins * n_units + unit, return_inverse=True)
-    by_pair = sparse.csr_array((w, (pair, np.arange(len(w)))), shape=(int(pair.max()) + 1, len(w)))
-    total = np.bincount(pair, w)
-    share = total[pair] / np.bincount(bins, w)[bins]
-    mean = np.asarray(by_pair @ away)[pair] / np.where(total > 0, total, 1.0)[pair, None]
-    # The only unit of a bin is at the mean, and stays there.
-    with np.errstate(divide="ignore"):
-        more = np.where(share < 1 - 1e-9, 1 / np.sqrt(1 - share) - 1, 0.0)
-    return np.asarray(away + more[:, None] * mean)
-
-
-def flipped(rows: NodeRows, sign: FloatArray) -> NodeRows:
-    """Rows whose distances from the means of their bins, as of `apart`, have these signs."""
-    return rows._replace(effect=sign * rows.effect)
-
-
-def apart_curves(rows: NodeCurves, unit: IntArray) -> NodeCurves:
-    """`apart` of curves, which are all in one bin."""
-    fixed, curve = np.split(rows.columns, [3], axis=1)
-    mean = np.average(curve, axis=0, weights=rows.weight)
-    away = _unadjusted(curve - mean, np.zeros(len(curve), dtype=np.intp), unit, rows.weight)
-    fixed = np.column_stack([fixed[:, :2], np.sum(away**2, axis=1)])
-    return rows._replace(columns=np.column_stack([fixed, away]))
-
-
-def flipped_curves(rows: NodeCurves, sign: FloatArray) -> NodeCurves:
-    """Curves whose distances from their mean have these signs."""
-    fixed, curve = np.split(rows.columns, [3], axis=1)
-    return rows._replace(columns=np.column_stack([fixed, sign[:, None] * curve]))
 
 
 def shuffled(n_rows: int, block: int, rng: np.random.Generator) -> IntArray:

@@ -95,45 +95,93 @@ def _ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
     return np.divide(upper, lower, out=np.zeros(np.shape(upper)), where=lower > 0)
 
 
-def members(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray) -> IntArray:
-    """(row, side_a, side_b): the cell that a difference counts in; -1 beyond the last levels."""
-    k = place_a[:, None, None] + np.array(a.sides)[:, None]
-    m = place_b[:, None, None] + np.array(b.sides)
-    inside = (k >= 0) & (k < a.n_bins) & (m >= 0) & (m < b.n_bins)
-    return np.where(inside, k * b.n_bins + m, -1)
+class Entries(NamedTuple):
+    """Differences that count in a cell, one by one: their row, cell, value and weight."""
+
+    row: IntArray
+    cell: IntArray
+    delta: FloatArray
+    weight: FloatArray
 
 
-def cells(
-    a: Axis, b: Axis, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
-) -> SurfaceCells:
-    """math [55]: moments of second differences ``delta`` (row, side_a, side_b) in their cells."""
-    pair = np.nonzero(cell >= 0)
-    number, d, w = cell[pair], delta[pair], weight[pair[0]]
-    size = a.n_bins * b.n_bins
+class Rows(NamedTuple):
+    """Rows with their places along both features, their second differences, and their weights.
 
-    def total(values: FloatArray) -> FloatArray:
-        return np.bincount(number, values, size).astype(np.float64)
+    ``delta`` is (row, side_a, side_b), and ``cell`` the number of the cell in which each counts; -1
+    beyond the last levels. With ``frequency`` a row stands for as many as its weight says.
+    """
 
-    mass = total(w)
-    centre = float(d[0]) if len(d) else 0.0
-    mean = centre + _ratio(total(w * (d - centre)), mass)
-    # A second mean removes the rounding error of the first.
-    mean += _ratio(total(w * (d - mean[number])), mass)
-    parts = (
-        total(w) if frequency else total(np.ones(len(w))),
-        mass,
-        mass if frequency else total(w**2),
-        mean,
-        total(w * (d - mean[number]) ** 2),
-    )
-    return SurfaceCells(*[part.reshape(a.n_bins, b.n_bins) for part in parts])
+    a: Axis
+    b: Axis
+    place_a: IntArray
+    place_b: IntArray
+    cell: IntArray
+    delta: FloatArray
+    weight: FloatArray
+    frequency: bool
 
+    @classmethod
+    def from_places(
+        cls,
+        axes: tuple[Axis, Axis],
+        places: tuple[IntArray, IntArray],
+        delta: FloatArray,
+        weight: FloatArray,
+        *,
+        frequency: bool,
+    ) -> Rows:
+        """With the cells that follow from the places."""
+        a, b = axes
+        k = places[0][:, None, None] + np.array(a.sides)[:, None]
+        m = places[1][:, None, None] + np.array(b.sides)
+        inside = (k >= 0) & (k < a.n_bins) & (m >= 0) & (m < b.n_bins)
+        cell = np.where(inside, k * b.n_bins + m, -1)
+        return cls(a, b, *places, cell, delta, weight, frequency)
 
-def table(a: Axis, b: Axis, place_a: IntArray, place_b: IntArray, w: FloatArray) -> FloatArray:
-    """Sums of ``w`` over the rows of every place, (place, place)."""
-    size = a.n_places * b.n_places
-    sums = np.bincount(place_a * b.n_places + place_b, w, size).astype(np.float64)
-    return sums.reshape(a.n_places, b.n_places)
+    @property
+    def place(self) -> IntArray:
+        """Number of the pair of places of every row."""
+        return self.place_a * self.b.n_places + self.place_b
+
+    @property
+    def entries(self) -> Entries:
+        """The differences that count."""
+        row, *side = np.nonzero(self.cell >= 0)
+        which = (row, *side)
+        return Entries(row, self.cell[which], self.delta[which], self.weight[row])
+
+    def residuals(self, cells: SurfaceCells) -> Entries:
+        """The differences less the means of their cells."""
+        entries = self.entries
+        return entries._replace(delta=entries.delta - cells.mean.ravel()[entries.cell])
+
+    def table(self) -> FloatArray:
+        """Sums of weights over the rows of every place, (place, place)."""
+        size = self.a.n_places * self.b.n_places
+        sums = np.bincount(self.place, self.weight, size).astype(np.float64)
+        return sums.reshape(self.a.n_places, self.b.n_places)
+
+    def cells(self) -> SurfaceCells:
+        """math [55]: moments of the second differences in their cells."""
+        _, number, d, w = self.entries
+        shape = self.a.n_bins, self.b.n_bins
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.bincount(number, values, shape[0] * shape[1]).astype(np.float64)
+
+        mass = total(w)
+        centre = float(d[0]) if len(d) else 0.0
+        mean = centre + _ratio(total(w * (d - centre)), mass)
+        # A second mean removes the rounding error of the first.
+        mean += _ratio(total(w * (d - mean[number])), mass)
+        parts = (
+            mass if self.frequency else total(np.ones(len(w))),
+            mass,
+            mass if self.frequency else total(w**2),
+            mean,
+            total(w * (d - mean[number]) ** 2),
+        )
+        return SurfaceCells(*[part.reshape(shape) for part in parts])
 
 
 def filling(supported: NDArray[np.bool_]) -> sparse.csr_array:
@@ -291,6 +339,21 @@ class Influence(NamedTuple):
     cells: SurfaceCells
     centred: bool
 
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Rows,
+        cells: SurfaceCells,
+        *,
+        centred: bool = True,
+        fill: sparse.csr_array | None = None,
+    ) -> Influence:
+        """Of rows whose differences have these moments; empty cells are filled unless they are."""
+        fill = filling(cells.supported) if fill is None else fill
+        table = rows.table()
+        values = surface(rows.a, rows.b, filled(fill, cells.mean), table)
+        return cls(rows.a, rows.b, fill, table, values, cells, centred)
+
     def of_cells(self, number: IntArray) -> FloatArray:
         """(cell, edge, edge) by a unit of weighted residual in these cells."""
         weight = self.cells.weight.ravel()[number]
@@ -315,16 +378,7 @@ class Influence(NamedTuple):
         return np.asarray(-by_a[:, :, None] - by_b[:, None, :] - mean[:, None, None])
 
 
-def noise_factors(
-    influence: Influence,
-    place_a: IntArray,
-    place_b: IntArray,
-    cell: IntArray,
-    delta: FloatArray,
-    weight: FloatArray,
-    *,
-    frequency: bool,
-) -> Iterator[FloatArray]:
+def noise_factors(influence: Influence, rows: Rows) -> Iterator[FloatArray]:
     """math [59]: blocks (factor, edges of both) whose products add up to the surface's covariance.
 
     The rows of a place influence the surface by their residuals, one for each side, and by their
@@ -332,16 +386,15 @@ def noise_factors(
     the place. Residuals of a cell of n rows are multiplied by (n / (n - 1))^(1/2). A cell of one
     row has the pooled variance of all others.
     """
-    cells, a, b = influence.cells, influence.a, influence.b
+    cells, a, b, cell = influence.cells, rows.a, rows.b, rows.cell
     n, spread = cells.n_effective().ravel(), cells.spread().ravel()
     scale = np.sqrt(np.divide(n, n - 1, where=~np.isnan(spread), out=np.zeros(len(n))))
     inside = cell >= 0
     safe = np.where(inside, cell, 0)
-    residual = np.where(inside, (delta - cells.mean.ravel()[safe]) * scale[safe], 0.0)
+    residual = np.where(inside, (rows.delta - cells.mean.ravel()[safe]) * scale[safe], 0.0)
     residual = residual.reshape(len(residual), -1)
-    square = weight if frequency else weight**2
-    place = place_a * b.n_places + place_b
-    places, first_row, rank = np.unique(place, return_index=True, return_inverse=True)
+    square = rows.weight if rows.frequency else rows.weight**2
+    places, first_row, rank = np.unique(rows.place, return_index=True, return_inverse=True)
     n_sides = residual.shape[1]
     parts = np.concatenate([np.ones((len(residual), 1)), residual], axis=1)
     moments = np.empty((len(places), n_sides + 1, n_sides + 1))
@@ -360,9 +413,9 @@ def noise_factors(
         moved = np.zeros((len(block), n_sides + 1, size))
         moved[:, 0] = influence.of_places(block // b.n_places, block % b.n_places).reshape(-1, size)
         for s in range(n_sides):
-            rows = occupied[part, s]
-            if rows.any():
-                moved[rows, s + 1] = influence.of_cells(side_cell[part, s][rows]).reshape(-1, size)
+            here = occupied[part, s]
+            if here.any():
+                moved[here, s + 1] = influence.of_cells(side_cell[part, s][here]).reshape(-1, size)
         yield (root[part].swapaxes(1, 2) @ moved).reshape(-1, size)
     single = np.flatnonzero(singles(cells))
     for begin in range(0, len(single), step):
@@ -446,15 +499,11 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
     return out.reshape(variance.shape)
 
 
-def cell_skewness(
-    cells: SurfaceCells, cell: IntArray, delta: FloatArray, weight: FloatArray
-) -> Skewness | None:
+def cell_skewness(cells: SurfaceCells, rows: Rows) -> Skewness | None:
     """Skewness of the errors of means of cells, as of cells in one row; None if it is not clear."""
-    line, *side = np.nonzero(cell >= 0)
-    number = cell[(line, *side)]
-    residual = delta[(line, *side)] - cells.mean.ravel()[number]
+    _, number, residual, weight = rows.residuals(cells)
     n = cells.n_effective().ravel()
-    cubes = np.bincount(number, weight[line] * residual**3, len(n)).astype(np.float64)
+    cubes = np.bincount(number, weight * residual**3, len(n)).astype(np.float64)
     third = _ratio(cubes, cells.weight.ravel())
     variance = np.nan_to_num(cells.spread().ravel() ** 2)
     return Skewness.from_cumulants(third_cumulant(third, n), variance, n)
@@ -476,36 +525,29 @@ def surface_skewness(influence: Influence, skewness: Skewness, variance: FloatAr
     return np.nan_to_num(ratio).reshape(variance.shape)
 
 
-def cell_covariance(
-    cells: SurfaceCells, cell: IntArray, delta: FloatArray, weight: FloatArray, *, frequency: bool
-) -> FloatArray:
+def cell_covariance(cells: SurfaceCells, rows: Rows) -> FloatArray:
     """Covariance of the means of cells, (cell, cell), NaN without a variance, math [59].
 
     Cells of numbers share no rows, neighbouring steps between levels do. The diagonal is the
     variance of a cell's second differences over its effective number of rows.
     """
-    line, *side = np.nonzero(cell >= 0)
-    number = cell[(line, *side)]
+    row, number, residual, weight = rows.residuals(cells)
     n = cells.n_effective().ravel()
     usable = cells.supported.ravel() & ~singles(cells)
     scale = np.sqrt(np.divide(n, n - 1, where=usable, out=np.zeros(len(n))))
-    w = np.sqrt(weight[line]) if frequency else weight[line]
-    share = _ratio(scale, cells.weight.ravel())[number]
-    moved = w * (delta[(line, *side)] - cells.mean.ravel()[number]) * share
-    rows = sparse.csr_array((moved, (line, number)), shape=(len(cell), len(n)))
-    covariance = np.asarray((rows.T @ rows).todense(), dtype=np.float64)
+    w = np.sqrt(weight) if rows.frequency else weight
+    moved = w * residual * _ratio(scale, cells.weight.ravel())[number]
+    by_row = sparse.csr_array((moved, (row, number)), shape=(len(rows.cell), len(n)))
+    covariance = np.asarray((by_row.T @ by_row).todense(), dtype=np.float64)
     covariance[~usable] = covariance[:, ~usable] = np.nan
     return covariance
 
 
-def weighted_error(
-    cells: SurfaceCells, cell: IntArray, delta: FloatArray, weight: FloatArray
-) -> FloatArray:
+def weighted_error(cells: SurfaceCells, rows: Rows) -> FloatArray:
     """Standard errors of means of cells with precision weights, (bin, bin), math [24]."""
-    line, *side = np.nonzero(cell >= 0)
-    number = cell[(line, *side)]
+    _, number, residual, weight = rows.residuals(cells)
     n, total = cells.n_effective().ravel(), cells.weight.ravel()
-    moved = (weight[line] * (delta[(line, *side)] - cells.mean.ravel()[number])) ** 2
+    moved = (weight * residual) ** 2
     usable = np.isfinite(cells.spread().ravel())
     out = np.full(len(n), np.nan)
     scale = np.divide(n, n - 1, out=np.zeros(len(n)), where=usable)
@@ -513,15 +555,7 @@ def weighted_error(
     return np.asarray(np.sqrt(out).reshape(cells.mean.shape))
 
 
-def sign_test(
-    n_cells: int,
-    cell: IntArray,
-    delta: FloatArray,
-    weight: FloatArray,
-    group: IntArray | None = None,
-    *,
-    frequency: bool,
-) -> tuple[float, float]:
+def sign_test(rows: Rows, group: IntArray | None = None) -> tuple[float, float]:
     """math [59]: test statistic of means 0 in all cells (chi-squared), and its degrees of freedom.
 
     The sum over cells of (sum_i d_i)^2 / W, d = w delta, a_ic = d_ic / W_c^(1/2). If rows change
@@ -530,22 +564,21 @@ def sign_test(
     are those of groups, whose rows change theirs together, math [98].
     """
     # A row of frequency weight w represents w rows, which change their signs independently.
-    apart = frequency and group is None
-    unit = np.arange(len(weight)) if group is None else group
-    n_units = int(unit.max(initial=-1)) + 1
-    times = weight if apart else np.ones(n_units)
-    line, *side = np.nonzero(cell >= 0)
-    number, d = cell[(line, *side)], delta[(line, *side)]
-    mass = np.bincount(number, weight[line], n_cells)
-    share = (d if apart else d * weight[line]) / np.sqrt(mass[number])
-    rows = sparse.csr_array(sparse.coo_array((share, (unit[line], number)), (n_units, n_cells)))
-    rows.eliminate_zeros()
+    apart = rows.frequency and group is None
+    unit = np.arange(len(rows.weight)) if group is None else group
+    n_units, n_cells = int(unit.max(initial=-1)) + 1, rows.a.n_bins * rows.b.n_bins
+    times = rows.weight if apart else np.ones(n_units)
+    row, number, d, w = rows.entries
+    mass = np.bincount(number, w, n_cells)
+    share = (d if apart else d * w) / np.sqrt(mass[number])
+    sums = sparse.csr_array(sparse.coo_array((share, (unit[row], number)), (n_units, n_cells)))
+    sums.eliminate_zeros()
     # The square of a single unit is the same with either sign.
-    several = np.bincount(rows.indices, np.repeat(times, np.diff(rows.indptr)), n_cells) >= 2
-    rows = sparse.csr_array(rows * several)
-    total = np.asarray(rows.T @ times)
-    square: FloatArray = np.asarray(rows.power(2).sum(axis=1))
-    shared = sparse.csr_array((rows * times[:, None]).T @ rows)
+    several = np.bincount(sums.indices, np.repeat(times, np.diff(sums.indptr)), n_cells) >= 2
+    sums = sparse.csr_array(sums * several)
+    total = np.asarray(sums.T @ times)
+    square: FloatArray = np.asarray(sums.power(2).sum(axis=1))
+    shared = sparse.csr_array((sums * times[:, None]).T @ sums)
     mean, alone = float(times @ square), float(times @ square**2)
     variance = 2 * (float(shared.power(2).sum()) - alone)
     if variance <= 0:
@@ -562,35 +595,22 @@ class SurfaceReplicates(NamedTuple):
     n_filled: IntArray
 
 
-def replicates(
-    influence: Influence,
-    place_a: IntArray,
-    place_b: IntArray,
-    cell: IntArray,
-    delta: FloatArray,
-    weight: FloatArray,
-    drawn: FloatArray,
-) -> SurfaceReplicates:
+def replicates(influence: Influence, rows: Rows, drawn: FloatArray) -> SurfaceReplicates:
     """math [29] for surfaces: estimates under ``drawn`` weights (row, draw), gaps filled anew."""
-    a, b = influence.a, influence.b
-    n_rows, n_draws, size = len(weight), drawn.shape[1], a.n_bins * b.n_bins
-    lines, *side = np.nonzero(cell >= 0)
-    number = cell[(lines, *side)]
-    w = weight[lines]
-    residual = delta[(lines, *side)] - influence.cells.mean.ravel()[number]
+    a, b = rows.a, rows.b
+    n_rows, n_draws, size = len(rows.weight), drawn.shape[1], a.n_bins * b.n_bins
+    row_of_entry, number, residual, w = rows.residuals(influence.cells)
 
     def summed(values: FloatArray, line: IntArray, row: IntArray, n_lines: int) -> FloatArray:
         matrix = sparse.csr_array((values, (line, row)), shape=(n_lines, n_rows))
         return np.asarray(matrix @ drawn).T
 
-    mass = summed(w, number, lines, size)
-    change = _ratio(summed(w * residual, number, lines, size), mass)
+    mass = summed(w, number, row_of_entry, size)
+    change = _ratio(summed(w * residual, number, row_of_entry, size), mass)
     mean = np.where(mass > 0, influence.cells.mean.ravel() + change, np.nan).reshape(
         -1, a.n_bins, b.n_bins
     )
-    n_places = a.n_places * b.n_places
-    every = np.arange(n_rows)
-    tables = summed(weight, place_a * b.n_places + place_b, every, n_places)
+    tables = summed(rows.weight, rows.place, np.arange(n_rows), a.n_places * b.n_places)
     tables = tables.reshape(n_draws, a.n_places, b.n_places)
     supported = mass.reshape(mean.shape) > 0
     full = np.empty(mean.shape)

@@ -63,38 +63,20 @@ class GroupSums(NamedTuple):
         return out
 
 
-def group_sums(
-    influence: kernel.Influence,
-    place_a: IntArray,
-    place_b: IntArray,
-    cell: IntArray,
-    delta: FloatArray,
-    weight: FloatArray,
-    group: IntArray,
-    *,
-    frequency: bool,
-) -> GroupSums:
+def group_sums(influence: kernel.Influence, rows: kernel.Rows, group: IntArray) -> GroupSums:
     """Sums over the rows of every group; ``group`` (row,) are numbers from 0."""
-    line, *side = np.nonzero(cell >= 0)
-    number, w = cell[(line, *side)], weight[line]
-    cells, n_cells = influence.cells, influence.cells.mean.size
-    n_groups = int(group.max(initial=-1)) + 1
-    residual = delta[(line, *side)] - cells.mean.ravel()[number]
+    cells, n_groups = influence.cells, int(group.max(initial=-1)) + 1
+    row, number, residual, w = rows.residuals(cells)
 
     def table(values: FloatArray) -> sparse.csr_array:
-        return leverage.table(values, group[line], number, n_groups, n_cells)
+        return leverage.table(values, group[row], number, n_groups, cells.mean.size)
 
-    shares = leverage.Shares.from_sums(table(w), table(w if frequency else w**2))
+    shares = leverage.Shares.from_sums(table(w), table(w if rows.frequency else w**2))
     sums = table(w * residual / cells.weight.ravel()[number])
-    every = leverage.of_mean(group, weight, frequency=frequency)
-    n_places = influence.a.n_places * influence.b.n_places
-    places = leverage.table(
-        weight * every.factor.toarray()[group, 0],
-        group,
-        place_a * influence.b.n_places + place_b,
-        n_groups,
-        n_places,
-    )
+    every = leverage.of_mean(group, rows.weight, frequency=rows.frequency)
+    n_places = rows.a.n_places * rows.b.n_places
+    by_place = rows.weight * every.factor.toarray()[group, 0]
+    places = leverage.table(by_place, group, rows.place, n_groups, n_places)
     return GroupSums(
         leverage.like(sums, sums.data * shares.factor.data),
         places,

@@ -27,9 +27,9 @@ from rhale_stats.schema.variables import variable
 from rhale_stats.surfaces.ale2 import (
     FeatureAxis,
     Order,
-    PairGrid,
     axis_of,
     order_of,
+    rows_of,
     second_differences,
 )
 
@@ -54,24 +54,21 @@ def from_partial_dependence(
     prediction, least = predictions(quotients)
     n_rows, n_outputs = prediction.shape
     in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
-    main, others, of_features = [], [], []
+    curves, rests, of_features = [], [], []
     for position in positions:
         at_value, at_rest, answers = _partial_dependence(
             quotients, (position,), w, in_memory=in_memory
         )
-        main.append(centred(at_value, w))
-        others.append(centred(at_rest, w))
+        curves.append(at_value)
+        rests.append(at_rest)
         of_features.append(answers)
         bar.update()
-    whole = centred(prediction, w)
     share = w / w.sum()
-    pair, joint, influences, of_pairs = [], [], [], []
+    joint, influences, of_pairs = [], [], []
     for j, k in pairs:
         both = (positions[j], positions[k])
         at_values, _, answers = _partial_dependence(quotients, both, w, in_memory=in_memory)
-        together = centred(at_values, w)
-        pair.append(mean_square(together - main[j] - main[k], w))
-        joint.append(mean_square(together, w))
+        joint.append(at_values)
         influences.append(
             [
                 arrays.pdp_pair_influences(*three, share)
@@ -102,12 +99,8 @@ def from_partial_dependence(
             ],
         )
     return InteractionSquares(
-        mean_square(whole - np.sum(main, axis=0), w),
-        np.array([mean_square(whole - f - g, w) for f, g in zip(main, others, strict=True)]),
-        mean_square(whole, w),
+        arrays.pdp_squares(prediction, curves, rests, pairs, joint, share[:, None]),
         pairs,
-        np.reshape(pair, (-1, n_outputs)),
-        np.reshape(joint, (-1, n_outputs)),
         least,
         squares or None,
         kept_answers,
@@ -219,6 +212,7 @@ def from_ale(
         _main_effect(quotients, position, axis, w, n_outputs)
         for position, axis in zip(positions, axes, strict=True)
     ]
+    share = w / w.sum()
     in_memory = _can_be_held(axes, pairs, prediction.size)
     second: list[FloatArray] = []
     seconds_with_rows: list[list[arrays.Pair]] = []
@@ -230,21 +224,20 @@ def from_ale(
             delta, _ = second_differences(
                 quotients, (positions[j], positions[k]), (a, b), progress=False
             )
-            grid = PairGrid(a, b, w, frequency=frequency)
+            rows = rows_of((a, b), delta, w, frequency=frequency)
             curves = (main[j].curves[0].interpolation, main[k].curves[0].interpolation)
-            at_rows, with_rows = _second_order(grid, delta, curves if in_memory else None)
-        second.append(centred(at_rows, w))
+            at_rows, with_rows = _second_order(a, b, rows, curves if in_memory else None)
+        second.append(arrays.centred(at_rows, share[:, None]))
         seconds_with_rows.append(with_rows)
         bar.update()
-    row_values = _at_rows([effect.at_rows for effect in main], second, pairs, w)
-    whole = centred(prediction, w)
+    row_values = _at_rows(
+        prediction, [effect.at_rows for effect in main], second, pairs, share[:, None]
+    )
     influences = None
     if in_memory:
-        share = w / w.sum()
         influences = [
             _ale_influences(
-                _AtRows(*[values[..., number] for values in row_values]),
-                whole[:, number],
+                row_values.of_output(number),
                 pairs,
                 [effect.curves[number] if effect.curves else None for effect in main],
                 [pair[number] if pair else None for pair in seconds_with_rows],
@@ -254,12 +247,8 @@ def from_ale(
             for number in range(n_outputs)
         ]
     return InteractionSquares(
-        mean_square(row_values.every, w),
-        np.array([mean_square(values, w) for values in row_values.overall]),
-        mean_square(whole, w),
+        row_values.mean_squares(share[:, None]),
         pairs,
-        np.array([mean_square(values, w) for values in row_values.pair]),
-        np.array([mean_square(values, w) for values in row_values.joint]),
         least,
         influences,
     )
@@ -286,55 +275,45 @@ def _can_be_held(
 
 
 def _second_order(
-    grid: PairGrid, delta: FloatArray, curves: tuple[Any, Any] | None
+    a: FeatureAxis, b: FeatureAxis, rows: kernel.Rows, curves: tuple[Any, Any] | None
 ) -> tuple[FloatArray, list[arrays.Pair]]:
     """The second-order effect at the rows, (row, output), and what it moves by, of every output.
 
     ``curves`` are the weights of the edges in the main effects; None where nothing is held.
     """
-    a, b = grid.features
-    at_rows, parts = np.empty((len(a.place), delta.shape[-1])), []
-    for number in range(delta.shape[-1]):
-        cells = grid.cells(delta[..., number])
-        surface = grid.surface(cells)
+    at_rows, parts = np.empty((len(a.place), rows.delta.shape[-1])), []
+    for number in range(rows.delta.shape[-1]):
+        of_output = rows._replace(delta=rows.delta[..., number])
+        influence = kernel.Influence.from_rows(of_output, of_output.cells())
         at_rows[:, number] = kernel.surface_at_values(
-            surface.pure, a.place, b.place, a.fraction, b.fraction
+            influence.surface.pure, a.place, b.place, a.fraction, b.fraction
         )
         if curves is not None:
-            fill = kernel.filling(cells.supported)
-            influence = kernel.Influence(*grid.axes, fill, grid.table, surface, cells, centred=True)
-            parts.append(
-                arrays.Pair(influence, a.place, b.place, grid.cell, delta[..., number], *curves)
-            )
+            parts.append(arrays.Pair(influence, of_output, *curves))
     return at_rows, parts
 
 
-class _AtRows(NamedTuple):
-    """Values at the rows of what is squared: of one output, or with a last axis of outputs."""
-
-    every: FloatArray
-    overall: FloatArray
-    pair: FloatArray
-    joint: FloatArray
-
-
 def _at_rows(
-    main: list[FloatArray], second: list[FloatArray], pairs: list[tuple[int, int]], w: FloatArray
-) -> _AtRows:
-    """All effects at the rows, with a last axis of outputs: sums over pairs, and pair by pair."""
-    every = np.zeros(main[0].shape)
+    prediction: FloatArray,
+    main: list[FloatArray],
+    second: list[FloatArray],
+    pairs: list[tuple[int, int]],
+    share: FloatArray,
+) -> arrays.VarianceShares:
+    """What is squared at the rows, (..., row, output)."""
+    every = np.zeros(prediction.shape)
     overall = np.zeros((len(main), *every.shape))
     joint = []
     for (j, k), effect in zip(pairs, second, strict=True):
-        joint.append(centred(main[j] + main[k] + effect, w))
+        joint.append(arrays.centred(main[j] + main[k] + effect, share))
         overall[[j, k]] += effect
         every += effect
-    return _AtRows(every, overall, np.array(second), np.array(joint))
+    whole = arrays.centred(prediction, share)
+    return arrays.VarianceShares(every, overall, whole, np.array(second), np.array(joint))
 
 
 def _ale_influences(
-    row_values: _AtRows,
-    whole: FloatArray,
+    row_values: arrays.VarianceShares,
     pairs: list[tuple[int, int]],
     curves: Sequence[arrays.Curve | None],
     seconds: Sequence[arrays.Pair | None],
@@ -342,6 +321,7 @@ def _ale_influences(
     total_weight: float,
 ) -> arrays.VarianceShares:
     """math [62] of one output: (..., row)."""
+    whole = row_values.variance
     moved = np.zeros(len(whole))
     moved_overall = np.zeros(row_values.overall.shape)
     of_pair, of_joint = [], []
@@ -356,7 +336,7 @@ def _ale_influences(
                     joint,
                     row_values.overall[j],
                     row_values.overall[k],
-                    row_values.every,
+                    row_values.total,
                 ],
                 axis=1,
             )
@@ -370,7 +350,7 @@ def _ale_influences(
         of_pair.append(arrays.of_mean_square(pair_values, total_weight * by_pair, share))
         of_joint.append(arrays.of_mean_square(joint, total_weight * by_joint, share))
     return arrays.VarianceShares(
-        arrays.of_mean_square(row_values.every, total_weight * moved, share),
+        arrays.of_mean_square(row_values.total, total_weight * moved, share),
         np.array(
             [
                 arrays.of_mean_square(e, total_weight * by, share)
@@ -424,7 +404,8 @@ def _main_effect(
         arrays.Curve(along, axis.place, change[..., number], steps[:, number], mass, interpolation)
         for number in range(n_outputs)
     ]
-    return _MainEffect(centred(kernel.at_values(curve, axis.place, axis.fraction), w), curves)
+    at_rows = kernel.at_values(curve, axis.place, axis.fraction)
+    return _MainEffect(arrays.centred(at_rows, (w / w.sum())[:, None]), curves)
 
 
 METHOD = "H-statistics"
@@ -440,25 +421,16 @@ SOURCE = "rows"
 class InteractionSquares(NamedTuple):
     """Numerators and denominators, squares of the output; last axis outputs.
 
-    ``total`` () and ``overall`` (feature,) share ``variance`` (). ``influences`` has those of every
+    ``influences`` has those of every
     output, each with a last axis of rows; ``answers`` those of features and of pairs, (row, row of
     the others, output) each.
     """
 
-    total: FloatArray
-    overall: FloatArray
-    variance: FloatArray
+    shares: arrays.VarianceShares
     pairs: list[tuple[int, int]]
-    pair: FloatArray
-    joint: FloatArray
     least: FloatArray
     influences: list[arrays.VarianceShares] | None
     answers: tuple[list[FloatArray], list[FloatArray]] | None = None
-
-    def of_output(self, number: int) -> arrays.VarianceShares:
-        """Of one output."""
-        parts = (self.total, self.overall, self.variance, self.pair, self.joint)
-        return arrays.VarianceShares(*(part[..., number] for part in parts))
 
 
 def dataset(
@@ -472,7 +444,7 @@ def dataset(
     keep_influences: bool,
 ) -> xr.Dataset:
     """Statistics of one output."""
-    n, least, shares = len(names), squares.least[number], squares.of_output(number)
+    n, least, shares = len(names), squares.least[number], squares.shares.of_output(number)
     data: dict[str, Any] = {
         name: variable(name, values, H_STATISTICS)
         for name, values in statistics(shares, squares.pairs * pairwise, n, least).items()
@@ -511,7 +483,7 @@ def _with_influences(
     """math [62]: standard errors of one output, and the influences of its rows where kept."""
     assert squares.influences is not None
     least, n = squares.least[number], len(out["feature"])
-    shares = numerators(squares.of_output(number))
+    shares = numerators(squares.shares.of_output(number))
     for suffix, moved_parts in numerators(squares.influences[number]).items():
         if f"h2{suffix}" not in out:
             continue
@@ -608,13 +580,3 @@ def pairs_of(result: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:
     }
     positions = np.array(sorted(pairs.values()), dtype=np.int64).reshape(-1, 2).T
     return positions, [f"{names[j]}:{others[k]}" for j, k in positions.T]
-
-
-def centred(values: FloatArray, w: FloatArray) -> FloatArray:
-    """Without the weighted mean over the rows, the first axis."""
-    return values - np.average(values, axis=0, weights=w)
-
-
-def mean_square(values: FloatArray, w: FloatArray) -> FloatArray:
-    """Weighted mean of the squares over the rows, the first axis."""
-    return np.asarray(np.average(values**2, axis=0, weights=w))

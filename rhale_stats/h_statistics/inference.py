@@ -313,8 +313,14 @@ def replicates(
 
     def weighted_statistics(drawn: FloatArray) -> dict[str, FloatArray]:
         share = w[:, None] * drawn
+        share = share / share.sum(axis=0)
         squares = kernel.pdp_squares(
-            prediction, features, pairs, of_pairs, share / share.sum(axis=0)
+            prediction[:, None],
+            [answers.along(share) for answers in features],
+            [answers.rest(share) for answers in features],
+            pairs,
+            [answers.along(share) for answers in of_pairs],
+            share,
         )
         every = statistics(squares, pairs, len(names), least)
         return {name: np.moveaxis(values, -1, 0) for name, values in every.items()}

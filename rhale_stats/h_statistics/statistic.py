@@ -447,7 +447,7 @@ def h_statistic(
             frequency=sample.frequency,
             keep_influences=keep_influences,
         )
-        for number in range(squares.total.shape[-1])
+        for number in range(len(squares.least))
     ]
     if pairwise and chosen.size is not None:
         parts = [
@@ -488,7 +488,7 @@ def h_statistic(
 def _are_kept(squares: InteractionSquares, n_features: int, n_rows: int, *, pairwise: bool) -> bool:
     """Whether the influences of rows are known, and small enough to be part of the result."""
     n_statistics = 2 * (1 + n_features + n_features**2 * pairwise)
-    n_bytes = n_statistics * n_rows * squares.total.shape[-1] * 8
+    n_bytes = n_statistics * n_rows * len(squares.least) * 8
     return squares.influences is not None and n_bytes <= KEPT_BYTES
 
 

@@ -30,7 +30,9 @@ from rhale_stats.profiles.inputs import (
     at_rows,
     bin_beside,
     counts_of,
+    estimates_of,
     no_rows,
+    of_outputs,
 )
 from rhale_stats.profiles.rows import in_bins, smoothed, smoother_of
 from rhale_stats.schema.dimensions import OUTPUT
@@ -193,17 +195,9 @@ def _smoothed(
             smoother, fit, places, weight, centering, inputs.frequency
         )
         covariance = kernel.mean_of_rows(influence, weight, frequency=inputs.frequency).covariance
+        offset = float(fit.curve @ kernel.centre_of(centering, axis.grid, share))
         estimates.append(
-            {
-                "curve": curve,
-                "curve_std": spread,
-                "curve_se": np.sqrt(np.diagonal(covariance)),
-                "curve_cov": covariance,
-                "curve_offset": fit.curve @ kernel.centre_of(centering, axis.grid, share),
-                "heterogeneity_output": kernel.root_mean_square(spread, share),
-                "importance": kernel.importance(curve, share),
-                "smoothing": fit.smoothing,
-            }
+            estimates_of(curve, spread, covariance, offset, share) | {"smoothing": fit.smoothing}
         )
         if inputs.missing == "bin":
             estimates[-1] |= dict.fromkeys(BESIDE, np.nan)
@@ -220,8 +214,7 @@ def _smoothed(
                 variance = others.variance + constant.variance
                 value = float(others.value[0]) - estimates[-1]["curve_offset"]
                 estimates[-1] |= dict(zip(BESIDE, (value, np.sqrt(variance)), strict=True))
-    out = {name: np.stack([estimate[name] for estimate in estimates]) for name in estimates[0]}
-    return counts | {"weight_share": share} | out
+    return counts | {"weight_share": share} | of_outputs(estimates)
 
 
 # --- M-plots --------------------------------------------------------------------------------------
@@ -354,20 +347,9 @@ def _of_bins(
     """An M-plot from means in bins, of every output."""
     if not len(x):
         return no_rows(len(each))
-    estimates: list[dict[str, Any]] = []
+    estimates = []
     for means in each:
         offset, covariance = kernel.bin_curve(means, x, centering)
-        estimates.append(
-            {
-                "curve": means.mean - offset,
-                "curve_std": np.sqrt(means.variance),
-                "curve_se": np.sqrt(np.maximum(np.diagonal(covariance), 0.0)),
-                "curve_cov": covariance,
-                "curve_offset": offset,
-                "heterogeneity_output": kernel.root_mean_square(
-                    np.sqrt(means.variance), means.share
-                ),
-                "importance": kernel.importance(means.mean, means.share),
-            }
-        )
-    return {name: np.stack([means[name] for means in estimates]) for name in estimates[0]}
+        curve, spread = means.mean - offset, np.sqrt(means.variance)
+        estimates.append(estimates_of(curve, spread, covariance, offset, means.share))
+    return of_outputs(estimates)

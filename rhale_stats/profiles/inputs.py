@@ -18,7 +18,6 @@ from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.profile_moments import Profile
 from rhale_stats.models import differences
 from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, Versions, evaluated
 from rhale_stats.models.options import ModelOptions
@@ -502,20 +501,28 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
     }
 
 
-def estimates_of(profiles: Sequence[Profile], share: FloatArray) -> dict[str, Any]:
-    """What `pdp` says of the curves of all outputs of one feature."""
+def estimates_of(
+    curve: FloatArray,
+    spread: FloatArray,
+    covariance: FloatArray,
+    offset: float,
+    share: FloatArray,
+) -> dict[str, Any]:
+    """What a profile says of the curve of one output."""
     return {
-        "curve": np.stack([profile.curve for profile in profiles]),
-        "curve_std": np.stack([profile.spread for profile in profiles]),
-        "curve_se": np.stack([np.sqrt(np.diagonal(profile.covariance)) for profile in profiles]),
-        "curve_cov": np.stack([profile.covariance for profile in profiles]),
-        "curve_offset": np.array([profile.offset for profile in profiles]),
-        "heterogeneity_output": np.array(
-            [kernel.root_mean_square(profile.spread, share) for profile in profiles]
-        ),
-        "importance": np.array([kernel.importance(profile.curve, share) for profile in profiles]),
-        "weight_share": share,
+        "curve": curve,
+        "curve_std": spread,
+        "curve_se": np.sqrt(np.maximum(np.diagonal(covariance), 0.0)),
+        "curve_cov": covariance,
+        "curve_offset": offset,
+        "heterogeneity_output": kernel.root_mean_square(spread, share),
+        "importance": kernel.importance(curve, share),
     }
+
+
+def of_outputs(estimates: Sequence[Mapping[str, Any]]) -> dict[str, NDArray[Any]]:
+    """Estimates of all outputs of one feature, (output, ...)."""
+    return {name: np.stack([estimate[name] for estimate in estimates]) for name in estimates[0]}
 
 
 def at_rows(quotients: DifferenceQuotients) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +11,22 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import centering_text, check_choice
+from rhale_stats.arguments.rows import as_edges
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays import profile_moments as curves_of
 from rhale_stats.arrays import profiles as kernel
+from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.chunked import chunks_of
+from rhale_stats.arrays.profile_moments import MomentsOfOutputs, Profile
+from rhale_stats.chunks import of_all
+from rhale_stats.models.chunked import (
+    Glance,
+    chunks_of,
+    glance,
+    places_of,
+    weights_of_chunks,
+    weights_of_rows,
+)
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.options import ModelOptions
@@ -26,9 +38,9 @@ from rhale_stats.profiles.data import (
     Grid,
     ProfileAxis,
     check_centre,
+    grids,
     split_pairs,
 )
-from rhale_stats.profiles.in_chunks import pdp_in_chunks
 from rhale_stats.profiles.inputs import (
     BESIDE,
     Blocks,
@@ -36,6 +48,7 @@ from rhale_stats.profiles.inputs import (
     counts_of,
     estimates_of,
     no_rows,
+    of_outputs,
     with_bar,
     with_slopes,
 )
@@ -371,56 +384,34 @@ def _average(
         return _Mean(no_rows(n_outputs) | counts | nothing, empty, np.zeros((n_outputs, 0)))
     places = inputs.places(axis)
     share = places.share(weight)
-    alike = kernel.centre_of(
-        "none" if derivative else "mean" if centering == "none" else centering, axis.grid, share
+    alike = "none" if derivative else "mean" if centering == "none" else centering
+    moments = MomentsOfOutputs(
+        kernel.centre_of(alike, axis.grid, share),
+        centering == "none",
+        sums.need_squares(weight, frequency=inputs.frequency),
     )
-    by_weight: list[curves_of.CurveMoments] = []
-    by_squares: list[curves_of.CurveMoments] = []
-    precise = sums.need_squares(weight, frequency=inputs.frequency)
-    constants, origin, largest = [], np.zeros(0), np.zeros(1)
+    constants, largest = [], np.zeros(1)
     for rows, curves, error in blocks:
         if derivative:
             curves = np.stack([kernel.along(each, axis.grid) for each in curves])
         if curves_kept is not None:
-            curves_kept.append(curves)
-        if not by_weight:
-            origin = curves[:, 0].mean(axis=1)
-        # A large offset is taken off before anything is multiplied.
-        moved = np.subtract(
-            curves, origin[:, None, None], out=curves if curves_kept is None else None
-        )
-        constants.append(moved @ alike)
+            curves_kept.append(curves.copy())
         w = None if weight is None else weight[rows]
-        block = [
-            curves_of.moments(each, constant, places.of_rows(rows), w, levels=centering == "none")
-            for each, constant in zip(moved, constants[-1], strict=True)
-        ]
-        by_weight = (
-            [curves_of.merged(*both) for both in zip(by_weight, block, strict=True)]
-            if by_weight
-            else block
-        )
-        if precise and w is not None:
-            block = [
-                curves_of.moments(
-                    each, constant, places.of_rows(rows), w**2, levels=centering == "none"
-                )
-                for each, constant in zip(moved, constants[-1], strict=True)
-            ]
-            by_squares = (
-                [curves_of.merged(*both) for both in zip(by_squares, block, strict=True)]
-                if by_squares
-                else block
-            )
+        constants.append(moments.add(curves, places.of_rows(rows), w))
         largest = np.maximum(largest, error)
-    squared: Sequence[curves_of.CurveMoments | None] = by_squares or [None] * len(by_weight)
     totals = kernel.Totals.from_weights(weight, len(places.left), frequency=inputs.frequency)
-    profiles = [
-        curves_of.profile(moments, axis.grid, totals, float(start), centering, by_squares=by)
-        for moments, by, start in zip(by_weight, squared, origin, strict=True)
+    profiles = moments.profiles(axis.grid, totals, centering)
+    estimates = counts | _of_profiles(profiles, share) | {"output_error": largest}
+    return _Mean(estimates, moments.centre, np.concatenate(constants, axis=1))
+
+
+def _of_profiles(profiles: Sequence[Profile], share: FloatArray) -> dict[str, NDArray[Any]]:
+    """Estimates of one feature from the profiles of all outputs."""
+    estimates = [
+        estimates_of(profile.curve, profile.spread, profile.covariance, profile.offset, share)
+        for profile in profiles
     ]
-    estimates = counts | estimates_of(profiles, share) | {"output_error": largest}
-    return _Mean(estimates, alike, np.concatenate(constants, axis=1) + origin[:, None])
+    return of_outputs(estimates) | {"weight_share": share}
 
 
 def _beside(
@@ -446,3 +437,267 @@ def _beside(
         )
     ]
     return dict(zip(BESIDE, np.array(values).T, strict=True))
+
+
+# --- partial dependence of tables in chunks -------------------------------------------------------
+
+
+def pdp_in_chunks(
+    model: Model,
+    chunks: Sequence[Any],
+    features: str | int | Sequence[str | int] | None,
+    grid: Grid,
+    n_grid: int,
+    grid_kind: str,
+    centering: str,
+    options: ModelOptions,
+) -> xr.Dataset:
+    """`pdp` of all rows. The sample says only which columns there are, and where curves are."""
+    if options.missing not in (None, "raise"):
+        raise ValueError(
+            f"missing must be 'raise' where X is in chunks; got {options.missing!r}. Drop these "
+            f"rows before the call, as in X.dropna()."
+        )
+    seen = glance(chunks)
+    without_weights = replace(options, weights=None)
+    inputs = ProfileInputs.used(seen.sample, features, without_weights, _numbers)
+    _check_numbers(inputs, seen)
+    weights = None
+    if options.weights is not None:
+        weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
+    own_grids = grids(grid, inputs.names, inputs.table.names)
+    axes = _axes(inputs, seen, chunks, weights, own_grids, n_grid, grid_kind)
+    varying = [axis for axis in axes if len(axis.grid)]
+    each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
+    totals_and_sums = of_all(each, _SharesOf(varying, options.weight_kind), _sums_of_all)
+    if totals_and_sums is None:
+        raise ValueError("weights must be positive in some row; got none.")
+    totals, sums = totals_and_sums
+    shares = [values / totals.sums.weight for values in sums]
+    quotients = inputs.quotients(model)
+    check_centre(axes, centering)
+    empty = [
+        _from_sample(inputs, quotients, axis, share, centering, squares=not totals.sums.counts)
+        for axis, share in zip(varying, shares, strict=True)
+    ]
+    work = _MomentsOf(model, without_weights, varying, empty)
+    moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
+    rows = totals.sums
+    by_name = {}
+    for axis, share, of_axis, error in zip(
+        varying, shares, moments.of_axes, moments.error, strict=True
+    ):
+        profiles = of_axis.profiles(axis.grid, rows, centering)
+        by_name[axis.name] = _of_profiles(profiles, share) | {"output_error": error}
+    n_outputs = max(len(quotients.outputs.labels), 1)
+    nothing = no_rows(n_outputs) | {
+        "weight_share": np.zeros(0),
+        "output_error": np.zeros(n_outputs),
+    }
+    n_obs = rows.weight if options.weight_kind == "frequency" and weights is not None else None
+    counts = {
+        "n_obs": np.array(float(totals.n_rows if n_obs is None else n_obs)),
+        "n_effective": np.array(rows.n_effective),
+    }
+    every = [counts | by_name.get(axis.name, nothing) for axis in axes]
+    out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
+    return out.assign_attrs(
+        n_rows=totals.n_rows,
+        model_calls=quotients.n_calls + moments.n_calls,
+        model_rows=quotients.n_rows + moments.n_rows,
+        weight_kind="none" if weights is None else options.weight_kind,
+        grid_kind=grid_kind,
+    )
+
+
+def _numbers(table: Any) -> list[int]:
+    """Columns of numbers; the others, which a warning names, are left out."""
+    chosen = [position for position in range(len(table.names)) if table.is_numeric(position)]
+    left = [repr(name) for position, name in enumerate(table.names) if position not in chosen]
+    if not chosen:
+        raise TypeError("X must have a column of numbers where it is in chunks; got none.")
+    if left:
+        warn(
+            f"Left out: {', '.join(left)} (no numbers; X is in chunks). Take a sample of the rows "
+            f"for their curves."
+        )
+    return chosen
+
+
+def _check_numbers(inputs: ProfileInputs, seen: Glance) -> None:
+    """Raise for features that are not numbers, or have no value in some row."""
+    for name, position in zip(inputs.names, inputs.positions, strict=True):
+        if not inputs.table.is_numeric(position):
+            raise TypeError(
+                f"features must be columns of numbers where X is in chunks; column {name!r} holds "
+                f"levels, which need all rows at once. Take a sample of the rows for it."
+            )
+        if seen.n_bad[position]:
+            raise ValueError(
+                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
+                f"{sum(seen.lengths)} rows. Drop these rows before the call."
+            )
+
+
+def _axes(
+    inputs: ProfileInputs,
+    seen: Glance,
+    chunks: Sequence[Any],
+    weights: Any,
+    own_grids: dict[str, Any],
+    n_grid: int,
+    grid_kind: str,
+) -> list[ProfileAxis]:
+    """The features with grids from all rows, or from a summary of very many."""
+    free = [
+        position
+        for name, position in zip(inputs.names, inputs.positions, strict=True)
+        if name not in own_grids and seen.low[position] < seen.high[position]
+    ]
+    places = places_of(chunks, seen.lengths, free, weights) if free else {}
+    out = []
+    for name, position in zip(inputs.names, inputs.positions, strict=True):
+        grid, kind = np.zeros(0), "constant"
+        if name in own_grids:
+            grid = as_edges(own_grids[name], f"grid of feature {name!r}")
+        elif position in places:
+            grid = _grid(*places[position], n_grid, grid_kind)
+        if len(grid):
+            kind = "discrete" if inputs.table.is_discrete(position) else "continuous"
+            grid = inputs.table.whole(position, grid, integers=name not in own_grids)
+        x = inputs.table.column(position)
+        out.append(
+            ProfileAxis(name, position, kind, x, grid, inputs.grid_values(position, grid), None)
+        )
+    return out
+
+
+def _grid(x: FloatArray, weight: FloatArray | None, n_grid: int, kind: str) -> FloatArray:
+    values = np.unique(x)
+    if len(values) <= n_grid:
+        return values
+    if kind == "equal_width":
+        return np.linspace(values[0], values[-1], n_grid)
+    return quantile_edges(x, n_grid - 1, weight)
+
+
+def _from_sample(
+    inputs: ProfileInputs,
+    quotients: DifferenceQuotients,
+    axis: ProfileAxis,
+    share: FloatArray,
+    centering: str,
+    *,
+    squares: bool,
+) -> MomentsOfOutputs:
+    """Moments of one feature without any rows: where curves are centred, and a common origin."""
+    levels = centering == "none"
+    centre = kernel.centre_of("mean" if levels else centering, axis.grid, share)
+    _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
+    return MomentsOfOutputs(centre, levels, squares, curves[:, 0].mean(axis=1))
+
+
+# --- in a worker ----------------------------------------------------------------------------------
+
+
+class _Totals(NamedTuple):
+    n_rows: int
+    sums: kernel.Totals
+
+
+@dataclass(frozen=True)
+class _SharesOf:
+    """Sums of weights of one chunk, and those of its rows at the points of every grid."""
+
+    axes: Sequence[ProfileAxis]
+    weight_kind: str
+
+    def __call__(self, chunk: Any, weight: Any) -> tuple[_Totals, list[FloatArray]] | None:
+        rows = _some(chunk, weight, ModelOptions())
+        if rows is None:
+            return None
+        inputs, w = rows
+        sums = kernel.Totals.from_weights(
+            w, inputs.table.n_rows, frequency=self.weight_kind == "frequency"
+        )
+        weights_of_points = [
+            kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * sums.weight
+            for axis in self.axes
+        ]
+        return _Totals(inputs.table.n_rows, sums), weights_of_points
+
+
+def _sums_of_all(
+    chunks: Sequence[tuple[_Totals, list[FloatArray]]],
+) -> tuple[_Totals, list[FloatArray]]:
+    totals, shares = zip(*chunks, strict=True)
+    n_rows, sums = zip(*totals, strict=True)
+    return (
+        _Totals(sum(n_rows), kernel.Totals.merged(sums)),
+        [np.sum(share, axis=0) for share in zip(*shares, strict=True)],
+    )
+
+
+class _ChunkMoments(NamedTuple):
+    """Moments of all features and their errors, and what they took of the model."""
+
+    of_axes: list[MomentsOfOutputs]
+    error: list[FloatArray]
+    n_calls: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class _MomentsOf:
+    """Moments of the ICE curves of one chunk; ``empty`` are those of no rows."""
+
+    model: Any
+    options: ModelOptions
+    axes: Sequence[ProfileAxis]
+    empty: Sequence[MomentsOfOutputs]
+
+    def __call__(self, chunk: Any, weight: Any) -> _ChunkMoments | None:
+        rows = _some(chunk, weight, self.options)
+        if rows is None:
+            return None
+        inputs, w = rows
+        quotients = inputs.quotients(self.model, probe=False)
+        of_axes, errors = [], []
+        for axis_of_all, empty in zip(self.axes, self.empty, strict=True):
+            axis = axis_of_all._replace(x=inputs.table.column(axis_of_all.position))
+            moments = replace(empty, by_weight=[], by_squares=[])
+            places, largest = inputs.places(axis), np.zeros(1)
+            for block, curves, error in inputs.curves(quotients, axis):
+                moments.add(curves, places.of_rows(block), None if w is None else w[block])
+                largest = np.maximum(largest, error)
+            of_axes.append(moments)
+            errors.append(largest)
+        return _ChunkMoments(of_axes, errors, quotients.n_calls, quotients.n_rows)
+
+
+def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
+    whole, *others = chunks
+    for other in others:
+        for total, part in zip(whole.of_axes, other.of_axes, strict=True):
+            total.merge(part)
+        whole = _ChunkMoments(
+            whole.of_axes,
+            list(map(np.maximum, whole.error, other.error)),
+            whole.n_calls + other.n_calls,
+            whole.n_rows + other.n_rows,
+        )
+    return whole
+
+
+def _some(
+    chunk: Any, weight: Any, options: ModelOptions
+) -> tuple[ProfileInputs, NDArray[np.float64] | None] | None:
+    """The rows of a chunk that have weight, and their weights; None without any."""
+    if not len(chunk):
+        return None
+    inputs = ProfileInputs.from_table(chunk, options)
+    if weight is None:
+        return inputs, None
+    w = np.asarray(weight, dtype=np.float64)
+    has_weight = w > 0
+    return (inputs.take(has_weight), w[has_weight]) if has_weight.any() else None

@@ -153,9 +153,9 @@ class BinnedOutputs(_Behind):
         counts = self.weight is None or self.frequency
         base = None if counts else self.weight
         drawn = self.base[:, None] * drawn if counts else drawn
-        return kernel.bin_replicates(
-            self.values, self.cell, self.means(self.values), self.grid, centering, base, drawn
-        )
+        means = self.means(self.values)
+        centre = self.centre(means, centering)
+        return kernel.bin_replicates(self.values, self.cell, means, centre, base, drawn)
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,15 @@ class Shapley(_Behind):
     smoother: Smoother
     smoothing: float
 
-    def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        fit = splines.smooth(
-            self.smoother.basis,
-            self.values,
-            self.weight,
-            self.smoothing,
-            frequency=self.frequency,
+    def _fit(self) -> splines.Smooth:
+        return splines.smooth(
+            self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
         )
-        return smoothed(self.smoother, fit, self.places, self.weight, centering, self.frequency)
+
+    def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return smoothed(
+            self.smoother, self._fit(), self.places, self.weight, centering, self.frequency
+        )
 
     def curve(self, centering: str) -> FloatArray:
         """The curve itself."""
@@ -203,9 +203,7 @@ class Shapley(_Behind):
             moved[clusters] = units.moved
             degrees = np.minimum(units.degrees, group.degrees)
             return units._replace(moved=group.units_of_clusters(moved), degrees=degrees)
-        fit = splines.smooth(
-            self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
-        )
+        fit = self._fit()
         share = self.places.share(self.weight)
         centre = kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
         units = splines.of_groups(
@@ -235,19 +233,11 @@ class Shapley(_Behind):
         spread = self.smoother.near.spread(residual, weight)
         share = np.asarray(self.places.hats().T @ weight)
         share /= share.sum(axis=0)
-        if centering == "mean":
-            constant = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
-        else:
+        centre = None
+        if centering != "mean":
             centre = kernel.centre_of(centering, self.grid, share[:, 0])
-            constant = centre[centre != 0] @ curve[centre != 0]
-        level = np.sum(np.where(share > 0, share * curve, 0.0), axis=0)
-        apart = np.where(share > 0, share * (curve - level) ** 2, 0.0)
-        return kernel.ProfileReplicates(
-            (curve - constant).T,
-            spread.T,
-            np.sqrt(np.sum(np.where(share > 0, share * spread**2, 0.0), axis=0)),
-            np.sqrt(np.sum(apart, axis=0)),
-        )
+        heterogeneity = np.sqrt(np.sum(np.where(share > 0, share * spread**2, 0.0), axis=0))
+        return kernel.ProfileReplicates.from_draws(curve, spread, heterogeneity, share, centre)
 
 
 def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutputs | Shapley:

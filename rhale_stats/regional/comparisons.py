@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays import local_effects as kernel
-from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
@@ -27,7 +26,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample, positions_of
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import check_column
-from rhale_stats.regional.losses import LOSSES, Node
+from rhale_stats.regional.losses import LOSSES, CurveProblem
 from rhale_stats.regional.search import SplitSearch, Work, work_of
 from rhale_stats.regional.trees import tree_of
 from rhale_stats.schema.dimensions import ROWS
@@ -479,75 +478,3 @@ def finished(
         model_rows=0 if quotients is None else quotients.n_rows,
         software=software(),
     )  # fmt: skip
-
-
-# --- partial dependence ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CurveProblem:
-    """One feature's ICE curves, and what the loss of a set of them is."""
-
-    x: FloatArray
-    curves: FloatArray
-    weight: FloatArray | None
-    frequency: bool
-    error: float
-    min_obs: float
-
-    @property
-    def block(self) -> int:
-        """Block size: all rows may exchange their conditioning values."""
-        return len(self.x)
-
-    @property
-    def least_rows(self) -> float:
-        """Effective rows that a region must have."""
-        return max(self.min_obs, 2.0) * (1 - 1e-12)
-
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.NodeCurves]:  # noqa: ARG002
-        """The node with these rows: all that differs between its curves is left in it."""
-        weight = None if self.weight is None else self.weight[row_numbers]
-        rows = search.curves_of(self.curves[row_numbers], weight, frequency=self.frequency)
-        sums = rows.table(np.zeros(len(row_numbers), dtype=np.int64), 1)
-        loss, total = float(search.curve_loss(sums)[0]), float(rows.total_weight(sums)[0])
-        n_obs = total if self.frequency else float(len(row_numbers))
-        return Node(row_numbers, rows, n_obs, total, loss, loss > (4 * self.error) ** 2, self.error)
-
-    def with_bins_of(self, node: Node[search.NodeCurves]) -> CurveProblem:  # noqa: ARG002
-        """The same: there are no bins."""
-        return self
-
-    def statistics(
-        self,
-        children: search.Children,
-        rows: search.NodeCurves,  # noqa: ARG002
-        node: Node[search.NodeCurves],  # noqa: ARG002
-    ) -> FloatArray:
-        """Studentised drops by many splits: (split,)."""
-        return search.studentised_curves(children.left, children.right)
-
-    def degrees(
-        self,
-        children: search.Children,
-        rows: search.NodeCurves,  # noqa: ARG002
-        node: Node[search.NodeCurves],  # noqa: ARG002
-    ) -> FloatArray:
-        """Degrees of freedom of the variances in these, (split,)."""
-        return search.degrees_of_curves(children.left, children.right)
-
-    def coarse(self, node: Node[search.NodeCurves]) -> tuple[CurveProblem, Node[search.NodeCurves]]:
-        """The same: there are no bins."""
-        return self, node
-
-    def apart(self, node: Node[search.NodeCurves], unit: IntArray) -> search.NodeCurves:
-        """Curves of a node about their mean, corrected for the leverage of units."""
-        return search.apart_curves(node.rows, unit)
-
-    def flipped(self, rows: search.NodeCurves, sign: FloatArray) -> search.NodeCurves:
-        """The same with distances that have these signs."""
-        return search.flipped_curves(rows, sign)
-
-    def losses(self, sums: FloatArray, rows: search.NodeCurves, exact: float) -> FloatArray:  # noqa: ARG002
-        """Losses of many sets of rows."""
-        return search.curve_loss(sums)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from boost_histogram.axis import Variable
@@ -40,151 +41,127 @@ PROBLEMS = 2048
 DRAWS = 16
 
 
+# --- what all splits of a node leave --------------------------------------------------------------
+
+
 def split_losses(
-    problem: Searchable[R],
-    node: Node[R],
-    rows: R,
+    node: Node,
+    rows: search.Rows,
     tried: Sequence[SplitCandidates],
     others: FloatArray | None = None,
+    *,
+    in_bins: bool = False,
 ) -> list[FloatArray]:
     """Mean loss of both sides of every split of every column, by their weight; inf if not allowed.
 
     math [37]: sum over children of (n_child / n_node) loss(child), all of them in few batches.
-    ``others`` are sums of the node's other rows, always left and always right: (sum, 2, cell).
+    ``others`` are sums of the node's other rows, always left and always right: (sum, side, cell).
+    ``in_bins``: bins are those of the node, and not chosen again.
     """
-    losses = [np.full(candidates.n_splits, np.inf) for candidates in tried]
-    waiting: list[tuple[FloatArray, search.Children]] = []
-    for candidates, out in zip(tried, losses, strict=True):
-        for children in _children(candidates, rows):
-            if others is not None:
-                children.left[:] += others[:, :1]
-                children.right[:] += others[:, 1:]
-            waiting.append((out, children))
-            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
-                _solve(problem, node, rows, waiting)
-                waiting = []
-    _solve(problem, node, rows, waiting)
-    return losses
+
+    def mean_losses(sides: FloatArray) -> FloatArray:
+        """Of all splits from their sums, (sum, side, split, cell) -> (split,)."""
+        losses = np.full(sides.shape[1:3], np.inf)
+        enough = (rows.effective_rows(sides) >= node.least_rows).all(axis=0)
+        if enough.any():
+            allowed = sides[:, :, enough].reshape(len(sides), -1, sides.shape[-1])
+            losses[:, enough] = node.losses(allowed, in_bins=in_bins).reshape(2, -1)
+        with np.errstate(invalid="ignore"):
+            mean = (rows.total_weight(sides) / node.weight * losses).sum(axis=0)
+        return np.where(np.isnan(mean), np.inf, mean)  # a side without rows
+
+    return [losses[0] for losses in _in_batches(mean_losses, rows, tried, others=others)]
 
 
-def split_statistics(
-    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
-) -> list[FloatArray]:
-    """The studentised drop of every split of every column (math [39]); -inf if not allowed."""
-    each = _of_splits(problem.statistics, problem.least_rows, node, rows, 1, tried)
-    return [statistics[0] for statistics in each]
+class SplitTest(NamedTuple):
+    """What the test of the splits of a node needs (math [39]).
 
-
-def drawn_statistics(
-    problem: Searchable[R],
-    node: Node[R],
-    draw: Callable[[int], R],
-    n_draws: int,
-    tried: Sequence[SplitCandidates],
-) -> list[FloatArray]:
-    """`split_statistics` of so many draws of the rows of a node, of every column (draw, split).
-
-    ``draw`` gives the rows of several draws, one behind the other.
+    ``statistics`` and ``degrees`` are functions of sums of ``rows`` on both sides of splits, (sum,
+    side, split, bin) -> (split,): studentised drops, and degrees of freedom of their denominators.
     """
-    most = max(max(candidates.n_codes, candidates.n_splits) for candidates in tried)
-    at_once = max(min(BLOCK_ROWS // len(node.row_numbers), PROBLEMS // most), 1)
-    at_once = at_once if most <= search.BLOCK_CODES else 1
-    parts = []
-    for begin in range(0, n_draws, at_once):
-        n = min(at_once, n_draws - begin)
-        least = problem.least_rows
-        parts.append(_of_splits(problem.statistics, least, node, draw(n), n, tried))
-    return [np.concatenate(of_column) for of_column in zip(*parts, strict=True)]
+
+    rows: search.Rows
+    least_rows: float
+    statistics: Callable[[FloatArray], FloatArray]
+    degrees: Callable[[FloatArray], FloatArray]
+
+    def of_splits(
+        self,
+        statistic: Callable[[FloatArray], FloatArray],
+        tried: Sequence[SplitCandidates],
+        rows: search.Rows | None = None,
+        n_draws: int = 1,
+    ) -> list[FloatArray]:
+        """One of the two for all splits of every column, (draw, split); -inf if not allowed.
+
+        ``rows`` are those of several draws one behind the other, by default those of the node.
+        """
+        some = self.rows if rows is None else rows
+
+        def allowed(sides: FloatArray) -> FloatArray:
+            enough = some.effective_rows(sides).min(axis=0) >= self.least_rows
+            return np.where(enough, statistic(sides), -np.inf)
+
+        return _in_batches(allowed, some, tried, n_draws)
+
+    def largest(self, tried: Sequence[SplitCandidates]) -> FloatArray:
+        """The largest statistic of every column; -inf of one without splits."""
+        (largest,) = _largest(self.of_splits(self.statistics, tried))
+        return np.asarray(largest)
+
+    def drawn(
+        self, draw: Callable[[int], search.Rows], n_draws: int, tried: Sequence[SplitCandidates]
+    ) -> FloatArray:
+        """The largest statistic of every column in so many draws of the rows, (draw, column).
+
+        ``draw`` gives the rows of several draws, one behind the other.
+        """
+        most = max(max(candidates.n_codes, candidates.n_splits) for candidates in tried)
+        at_once = max(min(BLOCK_ROWS // len(tried[0].codes), PROBLEMS // most), 1)
+        at_once = at_once if most <= search.BLOCK_CODES else 1
+        sizes = [min(at_once, n_draws - begin) for begin in range(0, n_draws, at_once)]
+        parts = [self.of_splits(self.statistics, tried, draw(n), n) for n in sizes]
+        return np.concatenate([_largest(statistics) for statistics in parts])
 
 
-def split_degrees(
-    problem: Searchable[R], node: Node[R], rows: R, tried: Sequence[SplitCandidates]
-) -> list[FloatArray]:
-    """Degrees of freedom of the denominators of these; -inf if not allowed."""
-    each = _of_splits(problem.degrees, problem.least_rows, node, rows, 1, tried)
-    return [degrees[0] for degrees in each]
+def _largest(statistics: Sequence[FloatArray]) -> FloatArray:
+    return np.stack([values.max(axis=1, initial=-np.inf) for values in statistics], axis=1)
 
 
-def _of_splits(
-    statistic: Callable[[search.Children, R, Node[R]], FloatArray],
-    least: float,
-    node: Node[R],
-    rows: R,
-    n_draws: int,
+def _in_batches(
+    function: Callable[[FloatArray], FloatArray],
+    rows: search.Rows,
     tried: Sequence[SplitCandidates],
+    n_draws: int = 1,
+    others: FloatArray | None = None,
 ) -> list[FloatArray]:
-    """A statistic of all splits of every column, (draw, split), of rows of several draws."""
-    statistics = [np.full((n_draws, candidates.n_splits), -np.inf) for candidates in tried]
+    """A function of the sums on both sides of all splits of every column, (draw, split).
+
+    With few rows calls take longer than the sums, so that many splits are handled at once.
+    """
+    out = [np.empty((n_draws, candidates.n_splits)) for candidates in tried]
     waiting: list[tuple[FloatArray, search.Children]] = []
 
     def solve() -> None:
-        # All at once: with few rows the calls take longer than the sums.
-        left, right = [
-            np.concatenate([getattr(children, side) for _, children in waiting], axis=1)
-            for side in ("left", "right")
-        ]
-        enough = np.minimum(rows.effective_rows(left), rows.effective_rows(right))
-        values = np.where(
-            enough >= least, statistic(search.Children(0, left, right), rows, node), -np.inf
-        )
+        values = function(np.concatenate([children.sides for _, children in waiting], axis=2))
         begin = 0
-        for out, children in waiting:
-            end = begin + children.left.shape[1]
+        for of_column, children in waiting:
+            end = begin + children.sides.shape[2]
             of_draws = values[begin:end].reshape(n_draws, -1)
-            out[:, children.first : children.first + of_draws.shape[1]] = of_draws
+            of_column[:, children.first : children.first + of_draws.shape[1]] = of_draws
             begin = end
         waiting.clear()
 
-    for candidates, out in zip(tried, statistics, strict=True):
-        for children in _children(candidates, rows, n_draws):
-            waiting.append((out, children))
-            if sum(each.left.shape[1] for _, each in waiting) >= PROBLEMS // 2:
+    for candidates, of_column in zip(tried, out, strict=True):
+        for children in candidates.children(rows, n_draws):
+            if others is not None:
+                children.sides[:] += others[:, :, None]
+            waiting.append((of_column, children))
+            if sum(each.sides.shape[2] for _, each in waiting) >= PROBLEMS // 2:
                 solve()
     if waiting:
         solve()
-    return statistics
-
-
-def _children(
-    candidates: SplitCandidates, rows: search.Tabled, n_draws: int = 1
-) -> Iterator[search.Children]:
-    if not candidates.n_splits:
-        return iter(())
-    if candidates.subsets is None:
-        return search.threshold_children(candidates.codes, candidates.n_codes, rows, n_draws)
-    return search.subset_children(candidates.codes, candidates.subsets, rows, n_draws)
-
-
-def _solve(
-    problem: Searchable[R],
-    node: Node[R],
-    rows: R,
-    waiting: list[tuple[FloatArray, search.Children]],
-) -> None:
-    """Fill in the losses of the splits that are waiting."""
-    if not waiting:
-        return
-    sides = np.concatenate(
-        [children.left for _, children in waiting] + [children.right for _, children in waiting],
-        axis=1,
-    )
-    # Both sides of all waiting splits.
-    enough = rows.effective_rows(sides) >= problem.least_rows
-    enough = np.tile(enough.reshape(2, -1).all(axis=0), 2)
-    losses = np.full(len(enough), np.inf)
-    if enough.any():
-        allowed_sides = sides if enough.all() else sides[:, enough]
-        losses[enough] = problem.losses(allowed_sides, rows, node.resolution)
-    losses[np.isnan(losses)] = np.inf
-    share = rows.total_weight(sides) / node.weight
-    with np.errstate(invalid="ignore"):
-        together = (share * losses).reshape(2, -1).sum(axis=0)
-    together[np.isnan(together)] = np.inf  # a side without rows
-    begin = 0
-    for out, children in waiting:
-        n = children.left.shape[1]
-        out[children.first : children.first + n] = together[begin : begin + n]
-        begin += n
+    return out
 
 
 # --- losses of the nodes of a tree ----------------------------------------------------------------
@@ -201,8 +178,6 @@ BLOCK = 4
 MIN_IN_BIN = 10
 # A candidate replaces an earlier one only if it is better by this share of the node's loss.
 TIE = 1e-9
-# The form of rows that a loss takes.
-R = TypeVar("R", bound=search.Tabled)
 
 
 @dataclass(frozen=True)
@@ -227,71 +202,35 @@ def root_bins(rule: BinRule, n_rows: float) -> BinRule:
     return RootBins(rule.max_bins, None, rule.discount, rule.ddof, min(MIN_IN_BIN, n_rows / 20))
 
 
-# --- what a split leaves --------------------------------------------------------------------------
+# --- nodes by local effects -----------------------------------------------------------------------
 
 
-class Node(NamedTuple, Generic[R]):
-    """Rows of one node relative to its cell means, its loss, and the cells that begin its bins."""
+@dataclass(frozen=True)
+class Node:
+    """Rows of one node, their loss, and whether splits of it are ``worth`` a search."""
 
     row_numbers: IntArray
-    rows: R
+    rows: search.Rows
     n_obs: float
     weight: float
     loss: float
     worth: bool
-    resolution: float
-    starts: NDArray[np.bool_] | None = None
+    least_rows: float
 
-
-class Searchable(Protocol[R]):
-    """What a tree needs of a feature: values along it, nodes, and the losses of sets of rows.
-
-    Of ``block`` neighbours along the feature the permutation test exchanges rows.
-    """
-
-    @property
-    def x(self) -> FloatArray:
-        """The feature, row by row."""
-
-    @property
-    def block(self) -> int:
-        """Rows of one block exchange their conditioning values."""
-
-    @property
-    def least_rows(self) -> float:
-        """Effective rows that a region must have."""
-
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[R]:
-        """The node with the rows ``row_numbers``."""
-
-    def losses(self, sums: FloatArray, rows: R, exact: float) -> FloatArray:
+    def losses(self, sums: FloatArray, *, in_bins: bool) -> FloatArray:
         """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
+        raise NotImplementedError
 
-    def with_bins_of(self, node: Node[R]) -> Searchable[R]:
-        """The same with the bins of a node for all sets of rows, where there are bins."""
-
-    def statistics(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
-        """Studentised drops by many splits, in the bins of the node: (split,)."""
-
-    def degrees(self, children: search.Children, rows: R, node: Node[R]) -> FloatArray:
-        """Degrees of freedom of the variances in these, (split,)."""
-
-    def coarse(self, node: Node[R]) -> tuple[Searchable[R], Node[R]]:
-        """The same with the bins of the node as cells, where there are bins: for `statistics`."""
-
-    def apart(self, node: Node[R], unit: IntArray) -> R:
-        """Rows of a node about the means of their bins, corrected for the leverage of units."""
-
-    def flipped(self, rows: R, sign: FloatArray) -> R:
-        """The same with distances that have these signs."""
+    def test(self) -> SplitTest:
+        """The test of splits of this node."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Problem:
     """One feature's rows, and what the loss of a set of them is.
 
-    ``scale`` is the spread of the feature where the loss is in units of the output, else 1. Cells
-    of ``bins`` begin the bins of all sets of rows, where these are given.
+    ``scale`` is the spread of the feature where the loss is in units of the output, else 1.
     """
 
     name: str
@@ -300,28 +239,20 @@ class Problem:
     g: FloatArray
     weight: FloatArray | None
     frequency: bool
-    low: float
-    high: float
     cell: NDArray[np.integer]
     edges: FloatArray
     error: float
     loss: str
     scale: float
     min_obs: float
-    given_cells: bool = False
-    gaps: NDArray[np.bool_] | None = None
-    bins: NDArray[np.bool_] | None = None
+    given_cells: bool
+    gaps: NDArray[np.bool_]
     block: ClassVar[int] = BLOCK
 
     @property
     def width(self) -> FloatArray:
         """Widths of the cells."""
         return np.diff(self.edges)
-
-    @property
-    def span(self) -> float:
-        """Length of the axis."""
-        return float(self.width.sum())
 
     @property
     def ddof(self) -> int:
@@ -333,14 +264,39 @@ class Problem:
         """Minimum number of effective rows of a region, from the caller and the bin rule."""
         return max(self.min_obs, 2.0, float(getattr(self.rule, "min_obs", None) or 0)) * (1 - 1e-12)
 
-    def node(self, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
+    def node(self, row_numbers: IntArray, min_share: float) -> EffectNode:
         """The node with the rows ``row_numbers``."""
-        return node_of(self, row_numbers, min_share)
-
-    def losses(self, sums: FloatArray, rows: search.NodeRows, exact: float) -> FloatArray:
-        """Losses of many sets of rows, from their sums in the cells."""
-        cells = search.moments(sums, rows)
-        return self.loss_in(*self.starts(cells, exact), cells)
+        x, g, cell = [part(values, row_numbers) for values in (self.x, self.g, self.cell)]
+        w = None if self.weight is None else part(self.weight, row_numbers)
+        n_cells = len(self.width)
+        centre = search.means(cell, g, w, n_cells)
+        place = x_centre = None
+        if make_lines(self.rule):
+            x_centre = search.means(cell, x, w, n_cells)
+            place = search.away(x, x_centre, cell)
+        effect = search.away(g, centre, cell)
+        rows = search.NodeRows(cell, effect, w, self.frequency, centre, place, x_centre)
+        cells = rows.moments(rows.table(np.zeros(len(row_numbers), dtype=np.uint8), 1))
+        exact = resolution(cells.mean, self.error)
+        starts, linear = self.starts(cells, exact)
+        loss = float(self.loss_in(starts, linear, cells)[0])
+        # Spread that the feature leaves unexplained, beside all there is: below that, and below
+        # what the model's own rounding makes, there is nothing to be found.
+        everything = union(cells)
+        spread = float(variance(everything, self.ddof)[0])
+        left = {
+            "index": loss / float(self.width.sum()),
+            "output": (loss / self.scale) ** 2,
+            "variance": loss,
+        }[self.loss]
+        # Rounding of the distances from an average.
+        loss = loss if left > exact**2 else 0.0
+        worth = spread > (4 * exact) ** 2 and loss > 0 and left >= min_share * spread
+        n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
+        return EffectNode(
+            row_numbers, rows, n_obs, weight, loss, worth, self.least_rows,
+            self, exact, starts[0], None if linear is None else linear[0],
+        )  # fmt: skip
 
     def loss_in(
         self,
@@ -352,62 +308,10 @@ class Problem:
         loss = search.loss(cells, self.width, starts, linear, kind=self.loss, ddof=self.ddof)
         return self.scale * loss
 
-    def statistics(
-        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
-    ) -> FloatArray:
-        """Studentised drops by many splits, in the bins of the node: (split,)."""
-        return search.studentised(*self._sides(children, rows, node), node.resolution)
-
-    def degrees(
-        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
-    ) -> FloatArray:
-        """Degrees of freedom of the variances in these, (split,)."""
-        return search.studentised_degrees(*self._sides(children, rows, node))
-
-    def _sides(
-        self, children: search.Children, rows: search.NodeRows, node: Node[search.NodeRows]
-    ) -> tuple[Moments, Moments, NDArray[np.bool_], FloatArray | None]:
-        """Moments on both sides of many splits, the bins of the node, and widths if they count."""
-        if node.starts is None:
-            raise AssertionError("a node of local effects has bins")
-        left, right = [search.moments(side, rows) for side in (children.left, children.right)]
-        return left, right, node.starts, self.width if self.loss == "index" else None
-
-    def coarse(self, node: Node[search.NodeRows]) -> tuple[Problem, Node[search.NodeRows]]:
-        """The same with the bins of the node as cells: sums over fewer cells, without lines."""
-        if node.starts is None:
-            raise AssertionError("a node of local effects has bins")
-        rows, begins = node.rows, np.flatnonzero(node.starts)
-        bins = (np.cumsum(node.starts) - 1)[rows.cell]
-        values = rows.centre[rows.cell] + rows.effect
-        centre = search.means(bins, values, rows.weight, len(begins))
-        binned = search.NodeRows(bins, values - centre[bins], rows.weight, rows.frequency, centre)
-        edges = np.append(self.edges[begins], self.edges[-1])
-        return (
-            replace(self, edges=edges, gaps=None),
-            node._replace(rows=binned, starts=np.ones(len(begins), dtype=bool)),
-        )
-
-    def apart(self, node: Node[search.NodeRows], unit: IntArray) -> search.NodeRows:
-        """Rows of a node about the means of their bins, corrected for the leverage of units."""
-        if node.starts is None:
-            raise AssertionError("a node of local effects has bins")
-        return search.apart(node.rows, node.starts, unit)
-
-    def flipped(self, rows: search.NodeRows, sign: FloatArray) -> search.NodeRows:
-        """The same with distances that have these signs."""
-        return search.flipped(rows, sign)
-
-    def with_bins_of(self, node: Node[search.NodeRows]) -> Problem:
-        """The same with the bins of a node, none of which is chosen again."""
-        return replace(self, bins=node.starts)
-
     def starts(
         self, cells: Moments, exact: float
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None]:
         """Which cells begin a bin, and a linear one: (problem, cell)."""
-        if self.bins is not None:
-            return np.broadcast_to(self.bins, cells.weight.shape), None
         return starts_of(
             self.rule,
             cells,
@@ -416,6 +320,37 @@ class Problem:
             edges=self.edges,
             equal=not self.given_cells,
             gaps=self.gaps,
+        )
+
+
+@dataclass(frozen=True)
+class EffectNode(Node):
+    """A node by local effects, with the cells that begin its bins, and which bins are linear."""
+
+    rows: search.NodeRows
+    problem: Problem
+    resolution: float
+    starts: NDArray[np.bool_]
+    linear: NDArray[np.bool_] | None
+
+    def losses(self, sums: FloatArray, *, in_bins: bool) -> FloatArray:
+        """Losses of many sets of rows, from their sums in the cells."""
+        cells = self.rows.moments(sums)
+        if in_bins:
+            starts = np.broadcast_to(self.starts, cells.weight.shape)
+            return self.problem.loss_in(starts, None, cells)
+        return self.problem.loss_in(*self.problem.starts(cells, self.resolution), cells)
+
+    def test(self) -> SplitTest:
+        """The test in the bins of the node, which become cells: sums over fewer, without lines."""
+        rows, width = self.rows.in_bins(self.starts), None
+        if self.problem.loss == "index":
+            width = np.add.reduceat(self.problem.width, np.flatnonzero(self.starts))
+        return SplitTest(
+            rows,
+            self.least_rows,
+            partial(search.studentised, rows, width=width, rounding=self.resolution),
+            partial(search.studentised_degrees, rows, width=width),
         )
 
 
@@ -460,8 +395,8 @@ def problem_of(
             g = np.zeros(len(g))
     scale = _spread(x, weight, frequency=rows.frequency) if loss == "output" else 1.0
     return Problem(
-        name, rule, x, g, weight, rows.frequency, low, high, cell, edges, error,
-        loss, scale, min_obs, isinstance(axis, Variable), np.bincount(cell, minlength=n_cells) == 0,
+        name, rule, x, g, weight, rows.frequency, cell, edges, error, loss, scale,
+        min_obs, isinstance(axis, Variable), np.bincount(cell, minlength=n_cells) == 0,
     )  # fmt: skip
 
 
@@ -473,34 +408,52 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
     return float(np.sqrt(np.cov(x, **weights)))
 
 
-def node_of(problem: Problem, row_numbers: IntArray, min_share: float) -> Node[search.NodeRows]:
-    """The node with the rows ``row_numbers``."""
-    x, g, cell = [part(values, row_numbers) for values in (problem.x, problem.g, problem.cell)]
-    w = None if problem.weight is None else part(problem.weight, row_numbers)
-    n_cells = len(problem.width)
-    centre = search.means(cell, g, w, n_cells)
-    place = x_centre = None
-    if make_lines(problem.rule):
-        x_centre = search.means(cell, x, w, n_cells)
-        place = search.away(x, x_centre, cell)
-    effect = search.away(g, centre, cell)
-    rows = search.NodeRows(cell, effect, w, problem.frequency, centre, place, x_centre)
-    sums = search.table(np.zeros(len(row_numbers), dtype=np.uint8), 1, rows)
-    cells = search.moments(sums, rows)
-    exact = resolution(cells.mean, problem.error)
-    starts, linear = problem.starts(cells, exact)
-    loss = float(problem.loss_in(starts, linear, cells)[0])
-    # Spread that the feature leaves unexplained, beside all there is: below that, and below what
-    # the model's own rounding makes, there is nothing to be found.
-    everything = union(cells)
-    spread = float(variance(everything, problem.ddof)[0])
-    left = {
-        "index": loss / problem.span,
-        "output": (loss / problem.scale) ** 2,
-        "variance": loss,
-    }[problem.loss]
-    # Rounding of the distances from an average.
-    loss = loss if left > exact**2 else 0.0
-    worth = spread > (4 * exact) ** 2 and loss > 0 and left >= min_share * spread
-    n_obs, weight = float(everything.n_obs[0]), float(everything.weight[0])
-    return Node(row_numbers, rows, n_obs, weight, loss, worth, exact, starts[0])
+# --- nodes by curves ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CurveProblem:
+    """One feature's ICE curves, and what the loss of a set of them is."""
+
+    x: FloatArray
+    curves: FloatArray
+    weight: FloatArray | None
+    frequency: bool
+    error: float
+    min_obs: float
+
+    @property
+    def block(self) -> int:
+        """Block size: all rows may exchange their conditioning values."""
+        return len(self.x)
+
+    def node(self, row_numbers: IntArray, min_share: float) -> CurveNode:  # noqa: ARG002
+        """The node with these rows: all that differs between its curves is left in it."""
+        weight = None if self.weight is None else self.weight[row_numbers]
+        rows = search.NodeCurves.from_curves(
+            self.curves[row_numbers], weight, frequency=self.frequency
+        )
+        sums = rows.table(np.zeros(len(row_numbers), dtype=np.int64), 1)
+        loss, total = float(search.curve_loss(sums)[0]), float(rows.total_weight(sums)[0])
+        n_obs = total if self.frequency else float(len(row_numbers))
+        least_rows = max(self.min_obs, 2.0) * (1 - 1e-12)
+        worth = loss > (4 * self.error) ** 2
+        return CurveNode(row_numbers, rows, n_obs, total, loss, worth, least_rows)
+
+
+class CurveNode(Node):
+    """A node by curves, which have no bins."""
+
+    def losses(self, sums: FloatArray, *, in_bins: bool) -> FloatArray:  # noqa: ARG002
+        """Losses of many sets of rows."""
+        return search.curve_loss(sums)
+
+    def test(self) -> SplitTest:
+        """The test of the curves as they are."""
+        return SplitTest(
+            self.rows, self.least_rows, search.studentised_curves, search.degrees_of_curves
+        )
+
+
+# What a tree is grown from.
+Searchable: TypeAlias = Problem | CurveProblem

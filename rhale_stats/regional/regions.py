@@ -16,7 +16,6 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.regions import NodeRows
 from rhale_stats.bins.description import describe, rule_of
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.chunks import listed, of_all
@@ -31,15 +30,11 @@ from rhale_stats.regional.losses import (
     TIE,
     Node,
     Problem,
-    drawn_statistics,
-    node_of,
     split_losses,
-    split_statistics,
 )
 from rhale_stats.regional.search import (
     SplitSearch,
     Work,
-    largest_of,
     least_of,
     null_rows,
     tried_of,
@@ -685,11 +680,11 @@ def _best_splits(
     problem = work.problem(position)
     if problem is None:
         return None
-    node = node_of(problem, work.search, 0.0)
+    node = problem.node(work.search, 0.0)
     conditioning = work.conditioning(table, feature_names(work.local)[position])
     columns = [column.name for column in conditioning]
     tried = tried_of(conditioning, node, work.settings, work.of_root)
-    losses = split_losses(problem, node, node.rows, tried)
+    losses = split_losses(node, node.rows, tried)
     least = np.array([least_of([column_losses]) for column_losses in losses])
     allowed = np.isfinite(least)
     no_pvalue = np.full(len(columns), np.nan)
@@ -715,25 +710,20 @@ def _best_splits(
 
 def _pvalues(
     problem: Problem,
-    node: Node[NodeRows],
+    node: Node,
     tried: Sequence[SplitCandidates],
     n_permutations: int,
     rng: np.random.Generator,
     groups: IntArray | None,
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
-    problem, node = problem.coarse(node)
-    statistics = split_statistics(problem, node, node.rows, tried)
-    observed = np.array([largest_of([column_statistics]) for column_statistics in statistics])
-    at_least_as_good = np.zeros(len(tried))
-    draw, order = null_rows(problem, node, groups, rng)
+    test, at_least_as_good = node.test(), np.zeros(len(tried))
+    observed = test.largest(tried)
+    draw, order = null_rows(problem, node, test, groups, rng)
     in_order = [candidates.take(order) for candidates in tried]
     for begin in range(0, n_permutations, DRAWS):
-        n_draws = min(DRAWS, n_permutations - begin)
-        drawn = drawn_statistics(problem, node, draw, n_draws, in_order)
-        for column, of_draws in enumerate(drawn):
-            largest = of_draws.max(axis=1, initial=-np.inf)
-            at_least_as_good[column] += np.sum(largest >= observed[column] * (1 - TIE))
+        largest = test.drawn(draw, min(DRAWS, n_permutations - begin), in_order)
+        at_least_as_good += np.sum(largest >= observed * (1 - TIE), axis=0)
     return (at_least_as_good + 1) / (n_permutations + 1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,14 +31,11 @@ from rhale_stats.regional.losses import (
     TIE,
     Node,
     Problem,
-    R,
     Searchable,
-    drawn_statistics,
+    SplitTest,
     problem_of,
     root_bins,
-    split_degrees,
     split_losses,
-    split_statistics,
 )
 from rhale_stats.regional.splits import (
     THRESHOLDS,
@@ -355,7 +352,7 @@ class _Best(NamedTuple):
     tried: list[SplitCandidates]
 
 
-class SplitTree(Generic[R]):
+class SplitTree:
     """A tree as it grows, from the root to the leaves, left sides first.
 
     With honest trees ``judge`` are the rows that are not used in the search. ``of_root`` are the
@@ -365,7 +362,7 @@ class SplitTree(Generic[R]):
 
     def __init__(
         self,
-        problem: Searchable[R],
+        problem: Searchable,
         conditioning: Sequence[Conditioning],
         settings: SplitSearch,
         rng: np.random.Generator,
@@ -415,12 +412,12 @@ class SplitTree(Generic[R]):
                 (*path, condition),
             )
 
-    def best(self, node: Node[R], judge: IntArray | None) -> _Best | None:
+    def best(self, node: Node, judge: IntArray | None) -> _Best | None:
         """The split that leaves the least loss."""
         settings = self.settings
         candidates = {} if self.nodes else self.of_root
         tried = tried_of(self.conditioning, node, settings, candidates)
-        losses = split_losses(self.problem, node, node.rows, tried)
+        losses = split_losses(node, node.rows, tried)
         best = best_of(losses, TIE * node.loss)
         if best is None:
             return None
@@ -432,7 +429,7 @@ class SplitTree(Generic[R]):
         return _Best(position, loss, sides, tried)
 
     def _refined(
-        self, node: Node[R], column: Conditioning, split: SplitCandidates, number: int, loss: float
+        self, node: Node, column: Conditioning, split: SplitCandidates, number: int, loss: float
     ) -> tuple[SplitCandidates, int, float]:
         """The best of all thresholds between the neighbours of the best quantile, step by step.
 
@@ -451,13 +448,12 @@ class SplitTree(Generic[R]):
         others = node.rows.table(side, 3)[:, [0, 2]]
         inside = np.flatnonzero(side == 1)
         inner, rows = values[inside], node.rows.take(inside)
-        fixed_problem = self.problem.with_bins_of(node)
         while True:
             between = np.unique(inner[(inner > low) & (inner < high)])
             every = len(between) <= 2 * REFINED
             finer = between if every else np.union1d(quantile_cuts(between, REFINED), cut)
             (losses,) = split_losses(
-                fixed_problem, node, rows, [thresholds_at(inner, finer)], others
+                node, rows, [thresholds_at(inner, finer)], others, in_bins=True
             )
             better = best_of([losses], TIE * node.loss)
             if better is None:
@@ -469,12 +465,12 @@ class SplitTree(Generic[R]):
             low = finer[best - 1] if best else low
             high = finer[best + 1] if best + 1 < len(finer) else high
         only = np.array([cut])
-        (losses,) = split_losses(self.problem, node, rows, [thresholds_at(inner, only)], others)
+        (losses,) = split_losses(node, rows, [thresholds_at(inner, only)], others)
         if losses[0] <= loss + TIE * node.loss:
             return thresholds_at(values, only), 0, float(losses[0])
         return split, number, loss
 
-    def judge(self, node: Node[R], best: _Best, other: Node[R] | None) -> Verdict:
+    def judge(self, node: Node, best: _Best, other: Node | None) -> Verdict:
         """Whether the split is made, by its drop and by the test."""
         settings, text = self.settings, best.sides[0].text
         best_drop = 1 - best.loss / node.loss
@@ -484,7 +480,7 @@ class SplitTree(Generic[R]):
         if other is not None:
             right = ~self._meets(best.sides[0], other.row_numbers)
             alone = [SplitCandidates(right.astype(np.uint8), 2)]
-            (losses,) = split_losses(self.problem, other, other.rows, alone)
+            (losses,) = split_losses(other, other.rows, alone)
             if not np.isfinite(losses[0]) or not other.loss > 0:
                 return Verdict(text, best_drop)
             drop = 1 - losses[0] / other.loss
@@ -507,7 +503,7 @@ class SplitTree(Generic[R]):
         ]
         return column.meets(condition, rows)
 
-    def _pvalue(self, node: Node[R], tried: Sequence[SplitCandidates]) -> float:
+    def _pvalue(self, node: Node, tried: Sequence[SplitCandidates]) -> float:
         """math [39]: how often some split is as good when conditioning values are exchanged.
 
         Neighbours along the feature exchange all their conditioning values at once, which preserves
@@ -518,24 +514,22 @@ class SplitTree(Generic[R]):
         """
         most = self.settings.n_permutations
         enough = int(np.ceil(self.settings.level * (most + 1)))
-        problem, node = self.problem.coarse(node)
-        observed = largest_of(split_statistics(problem, node, node.rows, tried))
-        few = most
+        test, few = node.test(), most
+        observed = float(test.largest(tried).max())
         if self.groups is None:
-            degrees = np.concatenate(split_degrees(problem, node, node.rows, tried))
+            degrees = np.concatenate(test.of_splits(test.degrees, tried), axis=1)
             bound = search.at_most(observed, degrees[degrees > -np.inf])
             if bound <= CLEAR:
                 return bound
             if bound <= NEARLY:
                 few = min(int(np.ceil(2 / self.settings.level)) - 1, most)
-        draw, order = null_rows(problem, node, self.groups, self.rng)
+        draw, order = null_rows(self.problem, node, test, self.groups, self.rng)
         tried = [candidates.take(order) for candidates in tried]
         as_good = number = 0
         while number < most:
             # As many as are needed whatever they tell.
             needed = min(enough - as_good, (most if as_good else few) - number, DRAWS)
-            drawn = drawn_statistics(problem, node, draw, needed, tried)
-            largest = np.concatenate(drawn, axis=1).max(axis=1)
+            largest = test.drawn(draw, needed, tried).max(axis=1)
             as_good += int(np.count_nonzero(largest >= observed * (1 - TIE)))
             number += needed
             if as_good == enough:
@@ -547,7 +541,7 @@ class SplitTree(Generic[R]):
 
 def tried_of(
     conditioning: Sequence[Conditioning],
-    node: Node[R],
+    node: Node,
     settings: SplitSearch,
     candidates: dict[str, SplitCandidates],
 ) -> list[SplitCandidates]:
@@ -563,34 +557,33 @@ def tried_of(
     return [candidates[column.name] for column in conditioning]
 
 
-def along(problem: Searchable[R], node: Node[R]) -> IntArray:
-    """Rows of a node in order of the feature."""
-    return sorting(problem.x[node.row_numbers])
-
-
 def null_rows(
-    problem: Searchable[R], node: Node[R], groups: IntArray | None, rng: np.random.Generator
-) -> tuple[Callable[[int], R], IntArray]:
+    problem: Searchable,
+    node: Node,
+    test: SplitTest,
+    groups: IntArray | None,
+    rng: np.random.Generator,
+) -> tuple[Callable[[int], search.Rows], IntArray]:
     """How rows are drawn so many times under the null, math [39], and the order that they come in.
 
     Without groups neighbours exchange all but their conditioning values. With groups the distances
     from the means of bins change their sign, all rows of a group together.
     """
     if groups is None:
-        order = along(problem, node)
+        order = sorting(problem.x[node.row_numbers])
         n, block = len(order), min(problem.block, len(order))
 
-        def exchanged(n_draws: int) -> R:
+        def exchanged(n_draws: int) -> search.Rows:
             places = [order[search.shuffled(n, block, rng)] for _ in range(n_draws)]
-            return node.rows.take(np.concatenate(places))
+            return test.rows.take(np.concatenate(places))
 
         return exchanged, order
     present, of_row = np.unique(groups[node.row_numbers], return_inverse=True)
-    apart, every = problem.apart(node, of_row), np.arange(len(of_row))
+    apart, every = test.rows.apart(of_row), np.arange(len(of_row))
 
-    def flipped(n_draws: int) -> R:
+    def flipped(n_draws: int) -> search.Rows:
         signs = [rng.choice([-1.0, 1.0], len(present))[of_row] for _ in range(n_draws)]
-        return problem.flipped(apart.take(np.tile(every, n_draws)), np.concatenate(signs))
+        return apart.take(np.tile(every, n_draws)).flipped(np.concatenate(signs))
 
     return flipped, every
 
@@ -601,8 +594,3 @@ def least_of(losses: Sequence[FloatArray]) -> float:
         (float(column_losses.min()) for column_losses in losses if len(column_losses)),
         default=np.inf,
     )
-
-
-def largest_of(statistics: Sequence[FloatArray]) -> float:
-    """The largest statistic of all splits, -inf if there are none."""
-    return float(np.concatenate([*statistics, [-np.inf]]).max())

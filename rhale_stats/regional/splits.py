@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,14 @@ from rhale_stats.arguments.rows import storable
 from rhale_stats.arguments.times import are_dates, as_days, date_texts, is_time, time_units
 from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
 from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_index, part
-from rhale_stats.arrays.regions import all_subsets, one_against_rest
+from rhale_stats.arrays.regions import (
+    Children,
+    Rows,
+    all_subsets,
+    one_against_rest,
+    subset_children,
+    threshold_children,
+)
 from rhale_stats.models.forms import read
 from rhale_stats.models.table import as_table, column_names
 from rhale_stats.schema.features import feature_names, units_of_all
@@ -359,6 +366,14 @@ class SplitCandidates(NamedTuple):
     def take(self, rows: IntArray) -> SplitCandidates:
         """The same splits of other rows."""
         return self._replace(codes=self.codes[rows])
+
+    def children(self, rows: Rows, n_draws: int = 1) -> Iterable[Children]:
+        """Sums of rows on both sides of all splits; ``rows`` may be those of several draws."""
+        if not self.n_splits:
+            return ()
+        if self.subsets is None:
+            return threshold_children(self.codes, self.n_codes, rows, n_draws)
+        return subset_children(self.codes, self.subsets, rows, n_draws)
 
 
 def _smallest(n_codes: int) -> type[np.integer]:

@@ -13,7 +13,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import first_rows, shown, warn
-from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.moments import (
     FloatArray,
     IntArray,
@@ -21,7 +20,7 @@ from rhale_stats.arrays.moments import (
 )
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import columns
-from rhale_stats.regional.losses import LOSSES, Problem, Searchable, node_of
+from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict, Work
 from rhale_stats.regional.splits import (
     Condition,
@@ -93,7 +92,7 @@ def pruned(
     problem: Problem,
     conditioning: Sequence[Conditioning],
     settings: SplitSearch,
-    tree: SplitTree[search.NodeRows],
+    tree: SplitTree,
     rows: IntArray,
     n_folds: int,
     rng: np.random.Generator,
@@ -143,7 +142,7 @@ def _folds(
 
 
 def cut_back(
-    tree: SplitTree[search.NodeRows], regions: frozenset[int]
+    tree: SplitTree, regions: frozenset[int]
 ) -> tuple[list[TreeNode], dict[int, IntArray]]:
     """The nodes of a tree that ends at ``regions``, and the rows of these."""
     remaining = [n for n in range(len(tree.nodes)) if not _above(tree.nodes, n) & regions]
@@ -173,7 +172,7 @@ def _above(nodes: Sequence[TreeNode], number: int) -> set[int]:
 
 def held_out_loss(
     problem: Problem,
-    tree: SplitTree[search.NodeRows],
+    tree: SplitTree,
     regions: frozenset[int],
     training_rows: IntArray,
     held_out_rows: IntArray,
@@ -199,16 +198,15 @@ def _weights(problem: Problem, rows: IntArray) -> FloatArray:
 
 def _distance(problem: Problem, training_rows: IntArray, held_out_rows: IntArray) -> float:
     """The loss with squares about other rows' bins; bins without held-out rows count as others."""
-    node = node_of(problem, training_rows, 0.0)
-    sums = search.table(np.zeros(len(training_rows), dtype=np.uint8), 1, node.rows)
-    cells = search.moments(sums, node.rows)
-    starts, linear = problem.starts(cells, node.resolution)
-    first_cells = np.flatnonzero(starts[0])
+    node = problem.node(training_rows, 0.0)
+    codes = np.zeros(len(training_rows), dtype=np.uint8)
+    cells = node.rows.moments(node.rows.table(codes, 1))
+    first_cells = np.flatnonzero(node.starts)
     bins = merge(cells.each(itemgetter(0)), first_cells)
-    k = np.cumsum(starts[0])[problem.cell[held_out_rows]] - 1
+    k = np.cumsum(node.starts)[problem.cell[held_out_rows]] - 1
     residual = problem.g[held_out_rows] - bins.mean[k]
-    if bins.x_m2 is not None and bins.xg is not None and linear is not None:
-        is_sloped = linear[0][first_cells] & (bins.x_m2 > 0)
+    if bins.x_m2 is not None and bins.xg is not None and node.linear is not None:
+        is_sloped = node.linear[first_cells] & (bins.x_m2 > 0)
         slope = np.where(is_sloped, bins.xg / np.where(bins.x_m2 > 0, bins.x_m2, 1.0), 0.0)
         residual = residual - slope[k] * (problem.x[held_out_rows] - bins.x_mean[k])
     weight = _weights(problem, held_out_rows)
@@ -267,7 +265,7 @@ def tree_of(
     work: Work,
     position: int,
     table: pd.DataFrame | ArrayLike | None,
-    problem: Searchable[Any] | None,
+    problem: Searchable | None,
     loss_units: str,
 ) -> xr.Dataset:
     """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
@@ -314,7 +312,7 @@ def _root_alone(work: Work, loss_units: str) -> _Structure:
 
 
 def _searched(
-    work: Work, problem: Searchable[Any], conditioning: list[Conditioning], loss_units: str
+    work: Work, problem: Searchable, conditioning: list[Conditioning], loss_units: str
 ) -> _Structure:
     """The tree that the search finds, cut back where folds were asked for."""
     tree = SplitTree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)

@@ -167,10 +167,15 @@ def ale2(
     delta, error = second_differences(
         quotients, (positions[0], positions[1]), axes, progress=progress
     )
-    grid = PairGrid(axes[0], axes[1], inside.weight, frequency=sample.frequency)
+    rows = rows_of(axes, delta, inside.weight, frequency=sample.frequency)
     parts = [
         one_output(
-            grid, present, sample.weight, delta[..., number], float(error[number]), centering
+            axes,
+            rows._replace(delta=delta[..., number]),
+            present,
+            sample.weight,
+            float(error[number]),
+            centering,
         )
         for number in range(delta.shape[-1])
     ]
@@ -420,28 +425,18 @@ class FeatureAxis(NamedTuple):
         return kernel.Axis(len(self.edges), levels=False)
 
 
-class PairGrid:
-    """Two axes, and rows with their weights in the cells that they make."""
-
-    def __init__(
-        self, a: FeatureAxis, b: FeatureAxis, weight: FloatArray | None, *, frequency: bool
-    ) -> None:
-        self.features = (a, b)
-        self.axes = (a.axis, b.axis)
-        self.places = (a.place, b.place)
-        self.weight = np.ones(len(a.place)) if weight is None else weight
-        self.frequency = frequency and weight is not None
-        self.cell = kernel.members(*self.axes, *self.places)
-        self.table = kernel.table(*self.axes, *self.places, self.weight)
-
-    def cells(self, delta: FloatArray) -> kernel.SurfaceCells:
-        """Moments in the cells."""
-        return kernel.cells(*self.axes, self.cell, delta, self.weight, frequency=self.frequency)
-
-    def surface(self, cells: kernel.SurfaceCells) -> kernel.Surface:
-        """The surface, gaps filled."""
-        fill = kernel.filling(cells.supported)
-        return kernel.surface(*self.axes, kernel.filled(fill, cells.mean), self.table)
+def rows_of(
+    axes: Sequence[FeatureAxis], delta: FloatArray, weight: FloatArray | None, *, frequency: bool
+) -> kernel.Rows:
+    """Rows with the cells that two axes make."""
+    a, b = axes
+    return kernel.Rows.from_places(
+        (a.axis, b.axis),
+        (a.place, b.place),
+        delta,
+        np.ones(len(a.place)) if weight is None else weight,
+        frequency=frequency and weight is not None,
+    )
 
 
 # --- the two features -----------------------------------------------------------------------------
@@ -567,33 +562,32 @@ def _refuse_constant(name: str, value: str, n_rows: int) -> None:
 
 
 def one_output(
-    grid: PairGrid,
+    axes: Sequence[FeatureAxis],
+    rows: kernel.Rows,
     has_cell: NDArray[np.bool_],
     weight: FloatArray | None,
-    delta: FloatArray,
     error: float,
     centering: str,
 ) -> xr.Dataset:
     """Estimates for one output of the model, without attributes of the call.
 
-    ``there`` marks the rows that have a cell; ``delta`` are their second differences.
+    ``has_cell`` marks the rows that have a cell, which are ``rows``.
     """
-    cells = grid.cells(delta)
+    cells = rows.cells()
+    surface = kernel.Influence.from_rows(rows, cells).surface
     data: dict[str, Any] = {
         **_in_cells(cells),
-        "surface": _surface(grid.surface(cells), cells.supported, centering),
-        **_differences(grid, has_cell, delta, error),
+        "surface": _surface(surface, cells.supported, centering),
+        **_differences(rows, has_cell, error),
     }
     coords: dict[str, Any] = {}
-    for side, feature, axis, places in zip(
-        "ab", grid.features, grid.axes, grid.places, strict=True
-    ):
+    for side, feature in zip("ab", axes, strict=True):
         coords |= dict(
             _of_levels(feature, side) if feature.levels is not None else _bins(feature, side)
         )
-        coords[f"bin_{side}"] = (f"bin_{side}", np.arange(axis.n_bins))
-        coords[f"edge_{side}"] = (f"edge_{side}", np.arange(axis.n_edges))
-        data |= dict(_places_of_rows(feature, side, places, has_cell))
+        coords[f"bin_{side}"] = (f"bin_{side}", np.arange(feature.axis.n_bins))
+        coords[f"edge_{side}"] = (f"edge_{side}", np.arange(feature.axis.n_edges))
+        data |= dict(_places_of_rows(feature, side, has_cell))
     if weight is not None:
         data["weight"] = variable("weight", weight, SURFACE)
     n_empty = int((~cells.supported).sum())
@@ -625,14 +619,12 @@ def _surface(
     return variable("surface", supported_values, SURFACE, **more)
 
 
-def _differences(
-    grid: PairGrid, has_cell: NDArray[np.bool_], delta: FloatArray, error: float
-) -> dict[str, Any]:
+def _differences(rows: kernel.Rows, has_cell: NDArray[np.bool_], error: float) -> dict[str, Any]:
     """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
-    rows = np.full((len(has_cell), *delta.shape[1:]), np.nan)
-    rows[has_cell] = np.where(grid.cell >= 0, delta, np.nan)
+    delta = np.full((len(has_cell), *rows.delta.shape[1:]), np.nan)
+    delta[has_cell] = np.where(rows.cell >= 0, rows.delta, np.nan)
     return {
-        "second_difference": variable("second_difference", rows, SURFACE),
+        "second_difference": variable("second_difference", delta, SURFACE),
         "second_difference_error": variable("second_difference_error", error, SURFACE),
     }
 
@@ -664,7 +656,7 @@ def _bins(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
 
 
 def _places_of_rows(
-    feature: FeatureAxis, side: str, places: IntArray, has_cell: NDArray[np.bool_]
+    feature: FeatureAxis, side: str, has_cell: NDArray[np.bool_]
 ) -> Iterator[tuple[str, Any]]:
     """Value of a numeric feature, and bin or level, of every row."""
     if feature.x is not None:
@@ -673,6 +665,6 @@ def _places_of_rows(
         text = f"value of {feature.name}"
         yield f"x_{side}", variable(f"x_{side}", x, SURFACE, long_name=text)
     cell = np.full(len(has_cell), NO_CELL, dtype=np.int64)
-    cell[has_cell] = places
+    cell[has_cell] = feature.place
     more = {} if feature.levels is None else {"long_name": "level of the row"}
     yield f"cell_{side}", variable(f"cell_{side}", cell, SURFACE, **more)

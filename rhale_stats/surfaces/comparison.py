@@ -98,10 +98,8 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
         tested = (largest, float(has_variance.sum()), 1.0 if largest <= 1 else 0.0, "")
     else:
         # What is 0 up to rounding is 0.
-        delta = np.where(np.abs(rows.delta) <= least, 0.0, rows.delta)
-        statistic, df = kernel.sign_test(
-            len(mean), rows.cell, delta, rows.weight, rows.group, frequency=rows.frequency
-        )
+        delta = np.where(np.abs(rows.arrays.delta) <= least, 0.0, rows.arrays.delta)
+        statistic, df = kernel.sign_test(rows.arrays._replace(delta=delta), rows.group)
         tested = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
         if df <= 0:
             # One row per cell: its sign carries no information.

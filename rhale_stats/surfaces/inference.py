@@ -160,17 +160,10 @@ GROUP = "group"
 
 
 class SurfaceRows(NamedTuple):
-    """The rows behind a surface, with the grid that they lie in."""
+    """The rows behind a surface that are ``used``, their moments in cells, and their groups."""
 
     used: NDArray[np.bool_]
-    a: kernel.Axis
-    b: kernel.Axis
-    place_a: IntArray
-    place_b: IntArray
-    cell: IntArray
-    delta: FloatArray
-    weight: FloatArray
-    frequency: bool
+    arrays: kernel.Rows
     cells: kernel.SurfaceCells
     group: IntArray | None
 
@@ -201,8 +194,10 @@ class SurfaceRows(NamedTuple):
         frequency = surface.attrs["weight_kind"] == "frequency"
         if "weight" in surface:
             weight = surface["weight"].values[used]
-        cell = kernel.members(a, b, place_a, place_b)
-        cells = kernel.cells(a, b, cell, np.nan_to_num(delta), weight, frequency=frequency)
+        rows = kernel.Rows.from_places(
+            (a, b), (place_a, place_b), np.nan_to_num(delta), weight, frequency=frequency
+        )
+        cells = rows.cells()
         if not np.array_equal(cells.n_obs, surface["n_obs"].values):
             raise ValueError(
                 f"surface must have the rows that it was made from; its cells count "
@@ -212,39 +207,29 @@ class SurfaceRows(NamedTuple):
         group = None
         if GROUP in surface.coords:
             group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
-        delta = np.nan_to_num(delta)
-        return cls(used, a, b, place_a, place_b, cell, delta, weight, frequency, cells, group)
-
-    def arrays(self) -> tuple[IntArray, IntArray, IntArray, FloatArray, FloatArray]:
-        """Places, cells, second differences and weights, as formulas take them."""
-        return self.place_a, self.place_b, self.cell, self.delta, self.weight
+        return cls(used, rows, cells, group)
 
     def group_sums(self, influence: kernel.Influence) -> by_groups.GroupSums:
         """Sums over groups, where standard errors are of groups."""
         assert self.group is not None, "of groups"
-        return by_groups.group_sums(influence, *self.arrays(), self.group, frequency=self.frequency)
+        return by_groups.group_sums(influence, self.arrays, self.group)
 
     def noise_factors(self, influence: kernel.Influence) -> Iterator[FloatArray]:
         """Blocks whose products add up to the covariance of the surface."""
         if self.group is not None:
             return by_groups.noise_factors(influence, self.group_sums(influence))
-        return kernel.noise_factors(influence, *self.arrays(), frequency=self.frequency)
+        return kernel.noise_factors(influence, self.arrays)
 
     def cell_covariance(self, influence: kernel.Influence) -> FloatArray:
         """Of the cells' means, (cell, cell)."""
         if self.group is not None:
             return self.group_sums(influence).covariance()
-        rows = (self.cell, self.delta, self.weight)
-        return kernel.cell_covariance(self.cells, *rows, frequency=self.frequency)
+        return kernel.cell_covariance(self.cells, self.arrays)
 
     def influence(self, surface: xr.Dataset) -> kernel.Influence:
         """What every row does to the surface."""
-        fill = kernel.filling(self.cells.supported)
-        table = kernel.table(self.a, self.b, self.place_a, self.place_b, self.weight)
-        mean = kernel.filled(fill, self.cells.mean)
-        values = kernel.surface(self.a, self.b, mean, table)
         centred = str(surface.attrs["centering"]) == "ale"
-        return kernel.Influence(self.a, self.b, fill, table, values, self.cells, centred)
+        return kernel.Influence.from_rows(self.arrays, self.cells, centred=centred)
 
 
 # --- standard errors ------------------------------------------------------------------------------
@@ -315,16 +300,17 @@ class _Errors(NamedTuple):
     skewness: Skewness | None = None
 
 
-def _by_rows(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
+def _by_rows(surface_rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     """math [59]: rows are independent."""
-    cells, skewness = rows.cells, None
+    rows, cells, skewness = surface_rows.arrays, surface_rows.cells, None
     with np.errstate(invalid="ignore", divide="ignore"):
         second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
     if need_squares(rows.weight, frequency=rows.frequency):
-        second_effect_se = kernel.weighted_error(cells, rows.cell, rows.delta, rows.weight)
+        second_effect_se = kernel.weighted_error(cells, rows)
     else:
-        skewness = kernel.cell_skewness(cells, rows.cell, rows.delta, rows.weight)
-    variance, n_borrowed = kernel.surface_variance(influence, rows.noise_factors(influence))
+        skewness = kernel.cell_skewness(cells, rows)
+    factors = surface_rows.noise_factors(influence)
+    variance, n_borrowed = kernel.surface_variance(influence, factors)
     degrees = {
         "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
         "surface": kernel.surface_degrees(influence, variance),
@@ -453,7 +439,7 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
     degrees = cell_degrees(surface)
     se = surface["second_effect_se"].values
-    if not (rows.a.levels or rows.b.levels or "second_effect_change" in surface):
+    if not (rows.arrays.a.levels or rows.arrays.b.levels or "second_effect_change" in surface):
         in_cells = independent_quantiles(se, degrees, level)
     else:
         has_error = np.isfinite(se).ravel()
@@ -487,14 +473,14 @@ def confint(
 
 def size(surface: xr.Dataset) -> float:
     """Standard deviation over the rows of the surface at their values, math [61]."""
-    rows = SurfaceRows.from_surface(surface)
+    used, rows, *_ = SurfaceRows.from_surface(surface)
     places = {"a": rows.place_a, "b": rows.place_b}
     fraction: dict[str, FloatArray | None] = {}
     for side, place in places.items():
         fraction[side] = None
         if f"x_{side}" in surface:
             edges = surface[f"edge_value_{side}"].values
-            x = surface[f"x_{side}"].values[rows.used]
+            x = surface[f"x_{side}"].values[used]
             fraction[side] = (x - edges[place]) / np.diff(edges)[place]
     at_rows = kernel.surface_at_values(
         surface["surface"].values, rows.place_a, rows.place_b, fraction["a"], fraction["b"]
@@ -520,8 +506,9 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Re
             "bootstrap of a surface of ale2 takes the surface alone: bootstrap(surface)."
         )
     rows = SurfaceRows.from_surface(surface)
-    counts = rows.weight if rows.frequency else None
-    units = resampling.units(len(rows.weight), counts, rows.used, row_labels(surface))
+    weight = rows.arrays.weight
+    counts = weight if rows.arrays.frequency else None
+    units = resampling.units(len(weight), counts, rows.used, row_labels(surface))
     drawn = replicates(surface, rows, resampling.scheme, units, resampling.seeds)
     of_estimate = estimate_fingerprint(surface, ["second_effect"])
     return Replication(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
@@ -536,11 +523,12 @@ def replicates(
 ) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
     influence = rows.influence(surface)
-    size = int(np.clip(CHUNK // len(rows.weight), 1, 64))
+    n_rows = len(rows.arrays.weight)
+    size = int(np.clip(CHUNK // n_rows, 1, 64))
     parts = []
     for begin in range(0, len(seeds), size):
-        drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], len(rows.weight))
-        parts.append(kernel.replicates(influence, *rows.arrays(), drawn))
+        drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], n_rows)
+        parts.append(kernel.replicates(influence, rows.arrays, drawn))
     mean, at_edges, n_filled = [
         np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
     ]

@@ -8,10 +8,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import h_statistics as kernel
 from rhale_stats.arrays import second_order
-from tests.arrays.test_second_order import KINDS, drawn, estimate
+from tests.arrays.test_second_order import KINDS, drawn, pure, rows_of
 from tests.helpers import frozen, in_turn
 
 N = 7
+
+
+def pdp_squares(prediction, features, pairs, of_pairs, share):
+    """Squares of draws, from answers."""
+    return kernel.pdp_squares(
+        prediction[:, None],
+        [answers.along(share) for answers in features],
+        [answers.rest(share) for answers in features],
+        pairs,
+        [answers.along(share) for answers in of_pairs],
+        share,
+    )
 
 
 @pytest.fixture
@@ -54,7 +66,7 @@ def numerators(prediction, first, second, both, p):
 def test_squares_row_by_row(answers, rng):
     first, second, both = answers
     prediction, share = rng.normal(size=N), rng.dirichlet(np.ones(N), size=3).T
-    found = kernel.pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
+    found = pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
     for draw, p in enumerate(share.T):
         expected = numerators(prediction, first, second, both, p)
         assert_allclose(found.total[draw], expected["total"])
@@ -130,14 +142,13 @@ def test_derivatives_of_sums_of_surfaces(kinds, n, rng):
         kernel.interpolation(axis.n_edges, place, None if axis.levels else rng.uniform(size=n))
         for axis, place in ((a, place_a), (b, place_b))
     )
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    influence = second_order.Influence(a, b, fill, table, found, cells, centred=True)
-    cell = second_order.members(a, b, place_a, place_b)
-    pair = kernel.Pair(influence, place_a, place_b, cell, delta, at_a, at_b)
+    rows = rows_of(a, b, place_a, place_b, delta, w)
+    influence = second_order.Influence.from_rows(rows, rows.cells())
+    pair = kernel.Pair(influence, rows, at_a, at_b)
 
     def sums(weight):
-        pure = estimate(a, b, place_a, place_b, delta, weight, fill)[-1].pure
-        return np.sum((at_a @ pure) * at_b.toarray(), axis=1) @ by
+        surface = pure(a, b, place_a, place_b, delta, weight, fill=influence.fill)
+        return np.sum((at_a @ surface) * at_b.toarray(), axis=1) @ by
 
     h = 1e-5
     numerical = [(sums(w + h * e) - sums(w - h * e)) / (2 * h) for e in np.eye(n)]
@@ -174,10 +185,10 @@ def test_derivatives_of_sums_of_curves(levels, rng):
 def test_squares_of_several_pairs(answers, rng):
     first, second, both = answers
     prediction, share = rng.normal(size=N), rng.dirichlet(np.ones(N), size=3).T
-    one = kernel.pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
-    found = kernel.pdp_squares(prediction, [first, second], [(0, 1), (1, 0)], [both, both], share)
+    one = pdp_squares(prediction, [first, second], [(0, 1)], [both], share)
+    found = pdp_squares(prediction, [first, second], [(0, 1), (1, 0)], [both, both], share)
     for part, whole in ((found.pair, one.pair), (found.joint, one.joint)):
         assert part.shape == (2, 3)
         assert_allclose(part, np.repeat(whole, 2, axis=0))
-    none = kernel.pdp_squares(prediction, [first, second], [], [], share)
+    none = pdp_squares(prediction, [first, second], [], [], share)
     assert none.pair.shape == none.joint.shape == (0, 3)

@@ -20,9 +20,9 @@ def test_replicates_of_bins_are_the_bins_of_the_rows_drawn(rng, weighted, center
     values, cell = frozen(rng.normal(size=n)), frozen(np.arange(n) % n_bins)
     base = frozen(rng.uniform(0.5, 2, n)) if weighted else None
     drawn = rng.multinomial(n, np.full(n, 1 / n), size=5).T
-    x = frozen(np.arange(n_bins, dtype=float))
     of = kernel.bin_means(values, cell, n_bins, base, frequency=False)
-    found = kernel.bin_replicates(values, cell, of, x, centering, base, drawn)
+    centre = None if centering == "mean" else np.eye(n_bins)[0]
+    found = kernel.bin_replicates(values, cell, of, centre, base, drawn)
     for number, times in enumerate(drawn.T):
         rows = np.repeat(np.arange(n), times)
         weight = np.ones(n) if base is None else base
@@ -346,12 +346,13 @@ def test_influences_and_errors_of_means_of_bins(rng, centering, kind):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_replicates_of_bins_some_of_which_are_empty(rng, centering, weighted):
     """Bin 2 has no rows, and bin 0 none in the first replicate."""
-    cell, x = np.repeat([0, 1, 3], [4, 6, 5]), np.array([0.0, 1.0, 2.0, 5.0])
+    cell = np.repeat([0, 1, 3], [4, 6, 5])
     values, base = rng.normal(size=15) + 3, rng.uniform(0.5, 2, 15) if weighted else None
     drawn = rng.integers(1, 4, (15, 4))
     drawn[:4, 0] = 0
     of = kernel.bin_means(values, cell, 4, base, frequency=False)
-    found = kernel.bin_replicates(values, cell, of, x, centering, base, drawn)
+    centre = {"none": np.zeros(4), "start": np.eye(4)[0], "integral": np.array([1, 5, 0, 4]) / 10}
+    found = kernel.bin_replicates(values, cell, of, centre.get(centering), base, drawn)
     for number, times in enumerate(drawn.T):
         rows = np.repeat(np.arange(15), times)
         w = np.ones(len(rows)) if base is None else base[rows]

@@ -9,7 +9,7 @@ from scipy import stats
 
 from rhale_stats.arrays import regions
 from rhale_stats.arrays.moments import BLOCK_ROWS, Moments
-from rhale_stats.arrays.regions import BLOCK_CODES, NodeRows
+from rhale_stats.arrays.regions import BLOCK_CODES, NodeCurves, NodeRows
 from tests.helpers import frozen
 
 EPS = np.finfo(float).eps
@@ -85,11 +85,11 @@ def test_a_table_by_hand():
         False,
         np.array([10.0, 20.0]),
     )
-    sums = regions.table(np.array([0, 1, 1, 1], dtype=np.uint8), 3, rows)
+    sums = rows.table(np.array([0, 1, 1, 1], dtype=np.uint8), 3)
     assert_array_equal(sums[0], [[1, 0], [1, 2], [0, 0]])
     assert_array_equal(sums[1], [[1, 0], [-1, 5], [0, 0]])
     assert_array_equal(sums[2], [[1, 0], [1, 13], [0, 0]])
-    cells = regions.moments(sums, rows)
+    cells = rows.moments(sums)
     assert_array_equal(cells.mean, [[11, np.nan], [9, 22.5], [np.nan, np.nan]])
     assert_array_equal(cells.m2, [[0, 0], [0, 0.5], [0, 0]])
 
@@ -99,7 +99,7 @@ def test_a_table_by_hand():
 def test_every_entry_of_a_table(rng, kind, lines):
     rows, g, x = random_rows(rng, kind, lines=lines)
     codes = rng.integers(0, 5, len(g)).astype(np.uint8)
-    actual = regions.moments(regions.table(codes, 5, rows), rows)
+    actual = rows.moments(rows.table(codes, 5))
     for code in range(5):
         assert_moments(actual, code, direct_moments(rows, g, x, codes == code), lines=lines)
 
@@ -108,7 +108,7 @@ def test_an_offset_costs_no_digits(rng):
     """Local effects of 1e8 + noise: sums are about the means of the cells."""
     rows, g, x = random_rows(rng, offset=1e8)
     codes = rng.integers(0, 3, len(g)).astype(np.uint8)
-    cells = regions.moments(regions.table(codes, 3, rows), rows)
+    cells = rows.moments(rows.table(codes, 3))
     for code in range(3):
         expected = direct_moments(rows, g - 1e8, x, codes == code)
         # g itself is known to 1e8 eps.
@@ -126,7 +126,7 @@ def test_rows_beyond_one_block(rng):
     assert_array_equal(regions.away(g, centre, cell), g - centre[cell])
     rows = NodeRows(cell, g, weight, True, np.zeros(3))
     codes = rng.integers(0, 2, n).astype(np.uint8)
-    sums = regions.table(codes, 2, rows)
+    sums = rows.table(codes, 2)
     for code in range(2):
         inside = codes == code
         assert_allclose(sums[0, code], np.bincount(cell[inside], weight[inside]), rtol=1e-12)
@@ -151,10 +151,8 @@ def test_both_sides_of_every_threshold(rng, kind, n_codes):
     codes = rng.integers(0, n_codes, len(g)).astype(np.int32)
     seen = []
     for children in regions.threshold_children(codes, n_codes, rows):
-        sides = (children.left, children.right)
-        assert sides[0].shape == sides[1].shape
-        left, right = (regions.moments(side, rows) for side in sides)
-        for number in range(sides[0].shape[1]):
+        left, right = (rows.moments(children.sides[:, side]) for side in (0, 1))
+        for number in range(children.sides.shape[2]):
             split = children.first + number
             seen.append(split)
             if n_codes > 10 and split % 37:
@@ -167,7 +165,7 @@ def test_both_sides_of_every_threshold(rng, kind, n_codes):
 def test_one_code_has_no_threshold(rng):
     rows, g, _ = random_rows(rng)
     (children,) = regions.threshold_children(np.zeros(len(g), dtype=np.uint8), 1, rows)
-    assert children.left.shape[1] == children.right.shape[1] == 0
+    assert children.sides.shape[1:3] == (2, 0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -178,7 +176,7 @@ def test_both_sides_of_every_subset(rng, kind, make):
     subsets = make(5)
     (children,) = regions.subset_children(codes, subsets, rows)
     assert children.first == 0
-    left, right = (regions.moments(side, rows) for side in (children.left, children.right))
+    left, right = (rows.moments(children.sides[:, side]) for side in (0, 1))
     for number, subset in enumerate(subsets):
         inside = subset[codes]
         assert_moments(left, number, direct_moments(rows, g, x, inside), lines=True)
@@ -210,7 +208,7 @@ def test_each_level_against_the_rest():
 def test_effective_rows(rng, kind):
     rows, g, _ = random_rows(rng, kind)
     codes = np.repeat([0, 1], [len(g) - 1, 1]).astype(np.uint8)
-    found = regions.effective_rows(regions.table(codes, 3, rows), rows)
+    found = rows.effective_rows(rows.table(codes, 3))
     w = np.ones(len(g)) if rows.weight is None else rows.weight
     first = w[:-1].sum() if rows.counted else w[:-1].sum() ** 2 / np.sum(w[:-1] ** 2)
     # One row of a precision weight is one row; no rows are none.
@@ -326,12 +324,12 @@ def test_statistic_of_splits_bin_by_bin(rng, kind, with_width):
     few = np.flatnonzero(rows.cell < 2)
     codes[few] = np.maximum(codes[few], 1)
     codes[few[0]] = 0  # and a bin with one row on a side
-    (children,) = regions.threshold_children(codes, 5, rows)
-    left, right = (regions.moments(side, rows) for side in (children.left, children.right))
-    given = width if with_width else None
-    found = regions.studentised(left, right, starts, given, 0.0)
-    degrees = regions.studentised_degrees(left, right, starts, given)
-    floored = regions.studentised(left, right, starts, given, 10.0)
+    binned = rows.in_bins(starts)
+    (children,) = regions.threshold_children(codes, 5, binned)
+    given = np.add.reduceat(width, np.flatnonzero(starts)) if with_width else None
+    found = regions.studentised(binned, children.sides, given, 0.0)
+    degrees = regions.studentised_degrees(binned, children.sides, given)
+    floored = regions.studentised(binned, children.sides, given, 10.0)
     for split in range(4):
         sides = [bins_of(rows, g, starts, codes <= split), bins_of(rows, g, starts, codes > split)]
         drop = noise = rounded = squares = 0.0
@@ -361,14 +359,16 @@ def test_statistic_of_splits_bin_by_bin(rng, kind, with_width):
 
 
 def test_splits_without_a_difference_or_without_noise():
-    one = regions.Moments(*np.array([[[4.0]], [[4.0]], [[4.0]], [[1.0]], [[0.0]], [[0.0]]]))
-    other = one._replace(mean=one.mean + 1)
-    start = np.array([True])
-    assert regions.studentised(one, one, start, None, 0.0) == 0
-    assert regions.studentised(one, other, start, None, 0.0) == np.inf
+    rows = NodeRows(np.zeros(8, dtype=int), np.repeat([0.0, 1.0], 4), None, False, np.zeros(1))
+    same, other = (
+        np.stack([rows.table(codes, 2), rows.table(1 - codes, 2)], axis=1)[:, :, :1]
+        for codes in (np.tile([0, 1], 4), np.repeat([0, 1], 4))
+    )
+    assert regions.studentised(rows, same, None, 0.0) == 0
+    assert regions.studentised(rows, other, None, 0.0) == np.inf
     # Rounding to 0.1 in both means: 1 / (2 · 0.01 / 4).
-    assert_allclose(regions.studentised(one, other, start, None, 0.1), [200.0])
-    assert regions.studentised_degrees(one, other, start, None) == np.inf
+    assert_allclose(regions.studentised(rows, other, None, 0.1), [200.0])
+    assert regions.studentised_degrees(rows, other, None) == np.inf
 
 
 @pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
@@ -378,7 +378,7 @@ def test_splits_of_curves_point_by_point(rng, kind):
     weight = {"none": None, "frequency": rng.integers(1, 4, 30).astype(float),
               "precision": rng.uniform(0.5, 2, 30)}[kind]  # fmt: skip
     frequency = kind == "frequency"
-    rows = regions.curves_of(values, weight, frequency=frequency)
+    rows = NodeCurves.from_curves(values, weight, frequency=frequency)
     codes = np.arange(30) % 3
     (children,) = regions.threshold_children(codes, 3, rows)
     w = np.ones(30) if weight is None else weight
@@ -391,15 +391,15 @@ def test_splits_of_curves_point_by_point(rng, kind):
             square = own.sum() if frequency else own @ own
             loss = np.mean(own @ (v - mean) ** 2) / (own.sum() - square / own.sum())
             parts.append((mean, loss, square / own.sum() ** 2))
-        for side, (_, loss, share) in zip(children[1:], parts, strict=True):
+        for side, (_, loss, share) in zip(children.sides.swapaxes(0, 1), parts, strict=True):
             assert_allclose(regions.curve_loss(side)[split], loss)
             assert_allclose(rows.effective_rows(side)[split], 1 / share)
         noise = [loss * share for _, loss, share in parts]
         drop = np.mean((parts[0][0] - parts[1][0]) ** 2)
-        found = regions.studentised_curves(children.left, children.right)[split]
+        found = regions.studentised_curves(children.sides)[split]
         assert_allclose(found, drop / sum(noise))
         squares = sum(n**2 / (1 / p[2] - 1) for n, p in zip(noise, parts, strict=True))
-        found = regions.degrees_of_curves(children.left, children.right)[split]
+        found = regions.degrees_of_curves(children.sides)[split]
         assert_allclose(found, sum(noise) ** 2 / squares)
 
 
@@ -417,13 +417,13 @@ def test_units_are_apart_by_their_leverage(rng, weighted):
     starts = np.array([True, False, True, True, False, False])
     unit = np.arange(60) % 7
     unit[rows.cell == 2] = 3  # a bin of one unit
-    found = regions.apart(rows, starts, unit)
+    found = rows.in_bins(starts).apart(unit)
     w = np.ones(60) if rows.weight is None else rows.weight
     bins = (np.cumsum(starts) - 1)[rows.cell]
     for k in range(3):
         here = bins == k
         mean = np.average(g[here], weights=w[here])
-        assert_allclose(found.centre[np.cumsum(starts) - 1 == k], mean)
+        assert_allclose(found.centre[k], mean)
         for u in np.unique(unit[here]):
             own = here & (unit == u)
             share = w[own].sum() / w[here].sum()
@@ -432,13 +432,13 @@ def test_units_are_apart_by_their_leverage(rng, weighted):
             expected = g[own] - mean - level + level * stretch
             assert_allclose(found.effect[own], expected, atol=1e-12)
     sign = np.where(unit % 2, 1.0, -1.0)
-    assert_array_equal(regions.flipped(found, sign).effect, sign * found.effect)
+    assert_array_equal(found.flipped(sign).effect, sign * found.effect)
 
 
 def test_curves_of_units_are_apart_by_their_leverage(rng):
     values, unit = rng.normal(size=(6, 3)), np.array([0, 0, 1, 1, 2, 2])
-    rows = regions.curves_of(values, None, frequency=False)
-    found = regions.apart_curves(rows, unit)
+    rows = NodeCurves.from_curves(values, None, frequency=False)
+    found = rows.apart(unit)
     away = values - values.mean(axis=0)
     level = np.repeat(away.reshape(3, 2, 3).mean(axis=1), 2, axis=0)
     expected = away + (1 / np.sqrt(2 / 3) - 1) * level
@@ -446,7 +446,7 @@ def test_curves_of_units_are_apart_by_their_leverage(rng):
     assert_allclose(found.columns[:, 2], np.sum(expected**2, axis=1))
     assert_array_equal(found.columns[:, :2], 1)
     sign = np.array([1.0, 1, -1, -1, 1, 1])
-    turned = regions.flipped_curves(found, sign)
+    turned = found.flipped(sign)
     assert_allclose(turned.columns[:, 3:], sign[:, None] * expected)
     assert_array_equal(turned.columns[:, :3], found.columns[:, :3])
 
@@ -461,12 +461,12 @@ def test_distances_corrected_for_the_leverage_of_units_one_by_one(rng, weighted)
     w = np.ones(n) if weight is None else weight
     starts = np.array([True, False, True, False, True, False])
     effect, centre = rng.normal(size=n), rng.normal(size=6)
-    found = regions.apart(NodeRows(cell, effect, weight, False, centre, None, None), starts, unit)
+    found = NodeRows(cell, effect, weight, False, centre).in_bins(starts).apart(unit)
     bins, values = (np.cumsum(starts) - 1)[cell], centre[cell] + effect
     for k in range(3):
         here = bins == k
         mean = np.average(values[here], weights=w[here])
-        assert_allclose(found.centre[2 * k : 2 * k + 2], mean)
+        assert_allclose(found.centre[k], mean)
         for one in np.unique(unit[here]):
             own = here & (unit == one)
             share = w[own].sum() / w[here].sum()
@@ -474,37 +474,26 @@ def test_distances_corrected_for_the_leverage_of_units_one_by_one(rng, weighted)
             more = 1 / np.sqrt(1 - share) - 1 if share < 1 - 1e-9 else 0
             assert_allclose(found.effect[own], values[own] - mean + more * level, atol=1e-12)
     sign = np.where(unit % 2, 1.0, -1.0)
-    assert_array_equal(regions.flipped(found, sign).effect, sign * found.effect)
+    assert_array_equal(found.flipped(sign).effect, sign * found.effect)
 
 
 @pytest.mark.parametrize("unit", [1e-4, 1e4])
 def test_statistics_of_splits_do_not_depend_on_the_unit_of_weights(rng, unit):
     """Bins of one row, too, which take the variance of all bins of their side."""
+    cell = np.repeat([0, 1, 2, 3, 0, 1, 2, 3], [5, 1, 4, 0, 1, 6, 3, 2])
+    codes = np.repeat([0, 1], [10, 12])
+    effect, weight = rng.normal(size=22), rng.uniform(0.5, 2, 22)
 
-    def side(n_rows, unit):
-        g = [rng.normal(size=n) for n in n_rows]
-        w = [rng.uniform(0.5, 2, n) * unit for n in n_rows]
-        mean = np.array([
-            v @ one / v.sum() if len(v) else np.nan for one, v in zip(g, w, strict=True)
-        ])  # fmt: skip
-        m2 = [v @ (one - m) ** 2 if len(v) else 0.0 for v, one, m in zip(w, g, mean, strict=True)]
-        parts = (
-            [len(v) for v in w], [v.sum() for v in w], [v @ v for v in w], mean, m2, mean,
-        )  # fmt: skip
-        return Moments(*(np.array([part], dtype=float) for part in parts))
+    def numbers(weight, width):
+        rows = NodeRows(cell, effect, weight, False, np.zeros(4))
+        (children,) = regions.threshold_children(codes, 2, rows)
+        return (
+            regions.studentised(rows, children.sides, width, 0.1),
+            regions.studentised_degrees(rows, children.sides, width),
+        )
 
-    def both(unit):
-        return side([5, 1, 4, 0], unit), side([1, 6, 3, 2], unit)
-
-    state = rng.bit_generator.state
-    one = both(1.0)
-    rng.bit_generator.state = state
-    other = both(unit)
-    starts = np.ones(4, dtype=bool)
     for width in (None, np.array([1.0, 2.0, 1.0, 3.0])):
-        found = regions.studentised(*one, starts, width, 0.1)
+        found, degrees = numbers(weight, width)
         assert found > 0
-        assert_allclose(regions.studentised(*other, starts, width, 0.1), found, rtol=1e-9)
-        degrees = regions.studentised_degrees(*one, starts, width)
         assert np.isfinite(degrees).all()
-        assert_allclose(regions.studentised_degrees(*other, starts, width), degrees, rtol=1e-9)
+        assert_allclose(numbers(weight * unit, width), (found, degrees), rtol=1e-9)

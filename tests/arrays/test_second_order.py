@@ -21,13 +21,20 @@ def drawn(rng, kinds, n=60, n_edges=(4, 5)):
     return a, b, place_a, place_b, delta
 
 
-def estimate(a, b, place_a, place_b, delta, weight, fill=None):
-    """The pure surface, all steps in a row."""
-    cell = kernel.members(a, b, place_a, place_b)
-    cells = kernel.cells(a, b, cell, delta, weight, frequency=False)
-    fill = kernel.filling(cells.supported) if fill is None else fill
-    table = kernel.table(a, b, place_a, place_b, weight)
-    return cells, fill, table, kernel.surface(a, b, kernel.filled(fill, cells.mean), table)
+def rows_of(a, b, place_a, place_b, delta, weight, *, frequency=False):
+    places = (place_a, place_b)
+    return kernel.Rows.from_places((a, b), places, delta, weight, frequency=frequency)
+
+
+def influence_of(*rows, centred=True, fill=None):
+    """What rows do to the surface, all steps in a row."""
+    rows = rows_of(*rows)
+    return kernel.Influence.from_rows(rows, rows.cells(), centred=centred, fill=fill)
+
+
+def pure(*rows, fill=None):
+    """The pure surface."""
+    return influence_of(*rows, fill=fill).surface.pure
 
 
 def slow(a, b, place_a, place_b, delta, w):
@@ -73,18 +80,18 @@ def slow(a, b, place_a, place_b, delta, w):
 def test_surface_is_that_of_the_definition_by_loops(kinds, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=200)
     w = rng.uniform(0.5, 2, 200)
-    *_, found = estimate(a, b, place_a, place_b, delta, w)
+    found = pure(a, b, place_a, place_b, delta, w)
     # Sums of 200 numbers in another order.
-    np.testing.assert_allclose(found.pure, slow(a, b, place_a, place_b, delta, w), atol=1e-12)
+    np.testing.assert_allclose(found, slow(a, b, place_a, place_b, delta, w), atol=1e-12)
 
 
 @pytest.mark.parametrize("kinds", KINDS)
 def test_transposed_features_have_the_transposed_surface(kinds, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds)
     w = np.ones(60)
-    *_, found = estimate(a, b, place_a, place_b, delta, w)
-    *_, other = estimate(b, a, place_b, place_a, delta.swapaxes(1, 2), w)
-    np.testing.assert_allclose(other.pure, found.pure.T, atol=1e-13)
+    found = pure(a, b, place_a, place_b, delta, w)
+    other = pure(b, a, place_b, place_a, delta.swapaxes(1, 2), w)
+    np.testing.assert_allclose(other, found.T, atol=1e-13)
 
 
 @pytest.mark.parametrize("kinds", KINDS)
@@ -92,9 +99,8 @@ def test_transposed_features_have_the_transposed_surface(kinds, rng):
 def test_influence_is_the_derivative_by_the_weight_of_a_row(kinds, n, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=n)
     w = rng.uniform(0.5, 2, n)
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
-    cell = kernel.members(a, b, place_a, place_b)
+    of, rows = (make(a, b, place_a, place_b, delta, w) for make in (influence_of, rows_of))
+    cells, cell = of.cells, rows.cell
     for i in range(0, n, 7):
         moved = of.of_places(place_a[[i]], place_b[[i]])[0]
         for s, t in np.ndindex(cell.shape[1:]):
@@ -108,8 +114,8 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(kinds, n, rng):
         up[i] += h
         down[i] -= h
         numerical = (
-            estimate(a, b, place_a, place_b, delta, up, fill)[-1].pure
-            - estimate(a, b, place_a, place_b, delta, down, fill)[-1].pure
+            pure(a, b, place_a, place_b, delta, up, fill=of.fill)
+            - pure(a, b, place_a, place_b, delta, down, fill=of.fill)
         ) / (2 * h)
         # Central differences: h^2 and eps / h.
         np.testing.assert_allclose(moved, numerical, atol=1e-8)
@@ -119,11 +125,10 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(kinds, n, rng):
 def test_variance_is_the_sum_of_squared_influences(kinds, frequency, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=150)
     w = rng.integers(1, 4, 150).astype(float)
-    _, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    cell = kernel.members(a, b, place_a, place_b)
-    cells = kernel.cells(a, b, cell, delta, w, frequency=frequency)
-    of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
-    factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=frequency)
+    rows = rows_of(a, b, place_a, place_b, delta, w, frequency=frequency)
+    cell, cells = rows.cell, rows.cells()
+    of = kernel.Influence.from_rows(rows, cells)
+    factors = kernel.noise_factors(of, rows)
     variance, n_borrowed = kernel.surface_variance(of, factors)
     n = cells.n_effective()
     expected = 0.0
@@ -159,12 +164,10 @@ def test_fillings_do_not_hang_on_their_blocks(rng, monkeypatch):
 def test_variances_do_not_hang_on_their_blocks(rng, monkeypatch):
     a, b, place_a, place_b, delta = drawn(rng, (NUMBERS, LEVELS), n=25)
     w = np.ones(25)
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
-    cell = kernel.members(a, b, place_a, place_b)
+    of, rows = (make(a, b, place_a, place_b, delta, w) for make in (influence_of, rows_of))
 
     def variance():
-        factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=False)
+        factors = kernel.noise_factors(of, rows)
         return kernel.surface_variance(of, factors)
 
     whole, n_borrowed = variance()
@@ -177,10 +180,10 @@ def test_a_step_without_rows_is_a_mean_over_all():
     a, b = kernel.Axis(4, levels=False), kernel.Axis(3, levels=False)
     place_a, place_b = np.array([0, 0, 2, 2]), np.array([0, 1, 0, 1])
     delta = np.full((4, 1, 1), 2.0)
-    *_, found = estimate(a, b, place_a, place_b, delta, np.ones(4))
+    found = pure(a, b, place_a, place_b, delta, np.ones(4))
     # All cells are 2, so that the surface is 2 (k - 1.5) (m - 1).
     expected = 2 * np.outer(np.arange(4) - 1.5, np.arange(3) - 1)
-    np.testing.assert_allclose(found.pure, expected, atol=1e-14)
+    np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
 def test_interpolation_is_bilinear():
@@ -197,12 +200,10 @@ def test_degrees_of_freedom_cell_by_cell(kinds, n, rng):
     """Satterthwaite's, with n - 1 of each cell; the rest of a variance has those of all rows."""
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=n)
     w = rng.uniform(0.5, 2, n)
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    of = kernel.Influence(a, b, fill, table, found, cells, centred=True)
-    cell = kernel.members(a, b, place_a, place_b)
-    factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=False)
+    of, rows = (make(a, b, place_a, place_b, delta, w) for make in (influence_of, rows_of))
+    cells, factors = of.cells, kernel.noise_factors(of, rows)
     variance, _ = kernel.surface_variance(of, factors)
-    own, rows = cells.spread().ravel() ** 2, cells.n_effective().ravel()
+    own, n_rows = cells.spread().ravel() ** 2, cells.n_effective().ravel()
     single = cells.supported.ravel() & np.isnan(own)
     there = cells.supported.ravel() & ~single
     shared = cells.m2.ravel()[there].sum()
@@ -214,19 +215,14 @@ def test_degrees_of_freedom_cell_by_cell(kinds, n, rng):
     by_cells, squares = np.zeros((2, *variance.shape))
     for number in np.flatnonzero(cells.supported.ravel()):
         noise = shared if single[number] else own[number]
-        degrees = np.sum(rows[there] - 1) if single[number] else rows[number] - 1
-        part = of.by_means(np.array([number]))[0] ** 2 * noise / rows[number]
+        degrees = np.sum(n_rows[there] - 1) if single[number] else n_rows[number] - 1
+        part = of.by_means(np.array([number]))[0] ** 2 * noise / n_rows[number]
         by_cells += part
         squares += part**2 / degrees
     all_rows = cells.weight.sum() ** 2 / cells.weight_sq.sum() - 1
     squares += np.maximum(variance - by_cells, 0) ** 2 / all_rows
     assert single.any() == (n == 25)
     np.testing.assert_allclose(kernel.surface_degrees(of, variance), variance**2 / squares)
-
-
-def influence_of(a, b, place_a, place_b, delta, w, *, centred=True):
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    return kernel.Influence(a, b, fill, table, found, cells, centred=centred)
 
 
 def of_row(i, of, cell, delta, scale):
@@ -245,9 +241,10 @@ def test_covariance_is_that_of_influences(kinds, centred, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=150)
     w = rng.uniform(0.5, 2, 150)
     of = influence_of(a, b, place_a, place_b, delta, w, centred=centred)
-    cell = kernel.members(a, b, place_a, place_b)
+    rows = rows_of(a, b, place_a, place_b, delta, w)
+    cell = rows.cell
     n = of.cells.n_effective().ravel()
-    factors = kernel.noise_factors(of, place_a, place_b, cell, delta, w, frequency=False)
+    factors = kernel.noise_factors(of, rows)
     found = kernel.surface_covariance(of, factors)
     expected = 0.0
     for i in range(150):
@@ -277,8 +274,8 @@ def test_cells_and_their_errors_one_by_one(kinds, frequency, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=16, n_edges=(4, 6))
     delta = delta + 1e3
     w = rng.integers(1, 4, 16).astype(float) if frequency else rng.uniform(0.5, 2, 16)
-    cell = kernel.members(a, b, place_a, place_b)
-    cells = kernel.cells(a, b, cell, delta, w, frequency=frequency)
+    of_surface = rows_of(a, b, place_a, place_b, delta, w, frequency=frequency)
+    cells = of_surface.cells()
     number, row, value = by_cell(a, b, place_a, place_b, delta)
     size = a.n_bins * b.n_bins
     moved = np.zeros((16, size))
@@ -309,10 +306,10 @@ def test_cells_and_their_errors_one_by_one(kinds, frequency, rng):
         np.testing.assert_allclose(cells.spread().flat[k], spread, rtol=1e-8)
         each = np.sqrt(own) if frequency else own
         np.add.at(moved[:, k], rows, each * (d - mean) * np.sqrt(n / (n - 1)) / own.sum())
-    found = kernel.cell_covariance(cells, cell, delta, w, frequency=frequency)
+    found = kernel.cell_covariance(cells, of_surface)
     np.testing.assert_allclose(found, moved.T @ moved, rtol=1e-7, atol=1e-12)
     if not frequency:
-        error = kernel.weighted_error(cells, cell, delta, w)
+        error = kernel.weighted_error(cells, of_surface)
         expected = np.sqrt(np.sum(moved**2, axis=0)).reshape(error.shape)
         np.testing.assert_allclose(error, expected, rtol=1e-8)
     single = np.bincount(number, minlength=size) == 1
@@ -331,15 +328,18 @@ def test_replicates_are_estimates_with_the_rows_drawn(kinds, centred, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=40)
     w, drawn_rows = rng.uniform(0.5, 2, 40), rng.multinomial(40, np.full(40, 1 / 40), 5).T
     of = influence_of(a, b, place_a, place_b, delta, w, centred=centred)
-    cell = kernel.members(a, b, place_a, place_b)
-    found = kernel.replicates(of, place_a, place_b, cell, delta, w, drawn_rows.astype(float))
+    rows = rows_of(a, b, place_a, place_b, delta, w)
+    found = kernel.replicates(of, rows, drawn_rows.astype(float))
     for draw, times in enumerate(drawn_rows.T):
         rows = np.repeat(np.arange(40), times)
-        cells, fill, _, surface = estimate(a, b, place_a[rows], place_b[rows], delta[rows], w[rows])
+        again = influence_of(a, b, place_a[rows], place_b[rows], delta[rows], w[rows])
+        cells = again.cells
         mean = np.where(cells.supported, cells.mean, np.nan)
         np.testing.assert_allclose(found.mean[draw], mean, atol=1e-12)
-        full = kernel.filled(fill, cells.mean)
-        expected = surface.pure if centred else np.pad(full.cumsum(0).cumsum(1), [(1, 0), (1, 0)])
+        full = kernel.filled(again.fill, cells.mean)
+        expected = (
+            again.surface.pure if centred else np.pad(full.cumsum(0).cumsum(1), [(1, 0), (1, 0)])
+        )
         np.testing.assert_allclose(found.surface[draw], expected, atol=1e-12)
         assert found.n_filled[draw] == (~cells.supported).sum()
 
@@ -350,18 +350,18 @@ def test_skewness_of_cells_and_of_the_surface(rng):
     n = 600
     place_a, place_b = rng.integers(3, size=n), rng.integers(4, size=n)
     delta, w = rng.exponential(size=(n, 1, 1)), rng.uniform(0.5, 2, n)
-    of = influence_of(a, b, place_a, place_b, delta, w)
-    cell = kernel.members(a, b, place_a, place_b)
-    own = kernel.cell_skewness(of.cells, cell, delta, w)
-    third, variance, rows = np.empty((3, 12))
+    of, rows = (make(a, b, place_a, place_b, delta, w) for make in (influence_of, rows_of))
+    cell, own = rows.cell, kernel.cell_skewness(of.cells, rows)
+    third, variance, n_rows = np.empty((3, 12))
     for k in range(12):
         here = cell.ravel() == k
         d, v = delta.ravel()[here], w[here]
         r = d - np.average(d, weights=v)
-        rows[k] = v.sum() ** 2 / (v @ v)
+        n_rows[k] = v.sum() ** 2 / (v @ v)
         variance[k] = np.cov(d, aweights=v)
-        third[k] = np.average(r**3, weights=v) * rows[k] ** 2 / ((rows[k] - 1) * (rows[k] - 2))
-    expected = Skewness.from_cumulants(third, variance, rows)
+        third[k] = np.average(r**3, weights=v)
+        third[k] *= n_rows[k] ** 2 / ((n_rows[k] - 1) * (n_rows[k] - 2))
+    expected = Skewness.from_cumulants(third, variance, n_rows)
     np.testing.assert_allclose(own.second, expected.second, rtol=1e-10)
     np.testing.assert_allclose(own.third, expected.third, rtol=1e-10)
     assert (own.third > 0).all()
@@ -374,10 +374,9 @@ def test_skewness_of_cells_and_of_the_surface(rng):
     none = own._replace(second=np.zeros(12), third=np.zeros(12))
     assert (kernel.surface_skewness(of, none, 0 * second) == 0).all()
     # Every difference and its mirror image.
-    mirrored = np.concatenate([delta, 2 - delta])
-    both, twice = np.concatenate([cell, cell]), np.concatenate([w, w])
-    cells = kernel.cells(a, b, both, mirrored, twice, frequency=False)
-    assert kernel.cell_skewness(cells, both, mirrored, twice) is None
+    twice = (np.concatenate([each, each]) for each in (place_a, place_b))
+    mirrored = rows_of(a, b, *twice, np.concatenate([delta, 2 - delta]), np.concatenate([w, w]))
+    assert kernel.cell_skewness(mirrored.cells(), mirrored) is None
 
 
 def test_corners_of_cells_with_rows(rng):
@@ -406,7 +405,9 @@ def test_the_sign_test_by_hand(repeated):
     cell = np.array([[0, -1], [0, 1], [-1, 1], [2, -1]])[:, None, :]
     delta = np.array([[1.0, 9], [2, 3], [9, -1], [7, 9]])[:, None, :]
     times = np.array([1, 2, 1, 1]) if repeated else np.ones(4, int)
-    found = kernel.sign_test(3, cell, delta, times.astype(float), frequency=repeated)
+    axes = kernel.Axis(4, levels=False), kernel.Axis(2, levels=True)
+    signed = kernel.Rows(*axes, None, None, cell, delta, times.astype(float), repeated)
+    found = kernel.sign_test(signed)
     rows = np.repeat(np.arange(4), times)[:-1]
     table = np.array([[1.0, 0], [2, 3], [0, -1], [0, 0]])[rows]
     share = table / np.sqrt(len(rows) - 1)
@@ -414,5 +415,5 @@ def test_the_sign_test_by_hand(repeated):
     variance = 2 * (np.sum((share.T @ share) ** 2) - np.sum(np.sum(share**2, axis=1) ** 2))
     degrees = 2 * mean**2 / variance
     np.testing.assert_allclose(found, (np.sum(share.sum(axis=0) ** 2) * degrees / mean, degrees))
-    one = kernel.sign_test(3, cell[:1], delta[:1], np.ones(1), frequency=False)
-    assert one == (0, 0)
+    alone = kernel.Rows(*axes, None, None, cell[:1], delta[:1], np.ones(1), False)
+    assert kernel.sign_test(alone) == (0, 0)

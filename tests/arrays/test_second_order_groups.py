@@ -8,18 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays import second_order_groups as by_groups
-from tests.arrays.test_second_order import KINDS, drawn, estimate
-
-
-def influence_of(a, b, place_a, place_b, delta, w):
-    cells, fill, table, found = estimate(a, b, place_a, place_b, delta, w)
-    return kernel.Influence(a, b, fill, table, found, cells, centred=True)
+from tests.arrays.test_second_order import KINDS, drawn, influence_of, pure, rows_of
 
 
 def sums_of(of, place_a, place_b, delta, w, group, *, frequency=False):
-    cell = kernel.members(of.a, of.b, place_a, place_b)
-    rows = (place_a, place_b, cell, delta, w)
-    return by_groups.group_sums(of, *rows, group, frequency=frequency)
+    rows = rows_of(of.a, of.b, place_a, place_b, delta, w, frequency=frequency)
+    return by_groups.group_sums(of, rows, group)
 
 
 @pytest.mark.parametrize("kinds", KINDS)
@@ -41,7 +35,7 @@ def test_sums_are_derivatives_by_the_weight_of_a_group(kinds, rng):
         ends = []
         for sign in (-1, 1):
             moved = np.where(group == number, w * np.exp(sign * step), w)
-            ends.append(estimate(a, b, place_a, place_b, delta, moved, of.fill)[3].pure.ravel())
+            ends.append(pure(a, b, place_a, place_b, delta, moved, fill=of.fill).ravel())
         assert_allclose(found[number], (ends[1] - ends[0]) / (2 * step), atol=1e-9)
 
 
@@ -75,12 +69,8 @@ def test_groups_of_one_row_have_the_errors_of_rows(rng):
     cells = of.cells
     assert_allclose(np.sqrt(sums.variance), (cells.spread() / np.sqrt(cells.n_obs)).ravel())
     assert_allclose(sums.degrees(), cells.n_obs.ravel() - 1)
-    by_rows = kernel.surface_variance(
-        of,
-        kernel.noise_factors(
-            of, place_a, place_b, kernel.members(a, b, place_a, place_b), delta, w, frequency=False
-        ),
-    )[0]
+    factors = kernel.noise_factors(of, rows_of(a, b, place_a, place_b, delta, w))
+    by_rows = kernel.surface_variance(of, factors)[0]
     by_group = kernel.surface_variance(of, by_groups.noise_factors(of, sums))[0]
     # The part by places has the factor 200 / 199.
     assert_allclose(by_group, by_rows, rtol=0.006)
@@ -125,18 +115,18 @@ def test_a_cell_of_one_group_borrows_its_variance(rng):
 def test_signs_of_groups(rng):
     """The statistic of groups is that of their sums, whatever is in them."""
     n = 120
-    cell = rng.integers(6, size=n)[:, None, None]
+    cell, axis = rng.integers(6, size=n), kernel.Axis(2, levels=False)
     delta, w, group = rng.normal(size=(n, 1, 1)), rng.uniform(0.5, 2, n), rng.integers(20, size=n)
-    found = kernel.sign_test(6, cell, delta, w, group, frequency=False)
+    rows = rows_of(kernel.Axis(7, levels=False), axis, cell, 0 * cell, delta, w)
+    found = kernel.sign_test(rows, group)
     table = np.zeros((20, 6))
-    np.add.at(table, (group, cell.ravel()), w * delta.ravel())
-    share = table / np.sqrt(np.bincount(cell.ravel(), w, 6))
+    np.add.at(table, (group, cell), w * delta.ravel())
+    share = table / np.sqrt(np.bincount(cell, w, 6))
     mean = np.sum(share**2)
     variance = 2 * (np.sum((share.T @ share) ** 2) - np.sum((share**2).sum(axis=1) ** 2))
     degrees = 2 * mean**2 / variance
     assert_allclose(found, (np.sum(share.sum(axis=0) ** 2) * degrees / mean, degrees), rtol=1e-12)
-    alone = kernel.sign_test(6, cell, delta, w, np.arange(n), frequency=False)
-    assert_allclose(alone, kernel.sign_test(6, cell, delta, w, frequency=False), rtol=1e-12)
+    assert_allclose(kernel.sign_test(rows, np.arange(n)), kernel.sign_test(rows), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kinds", KINDS)

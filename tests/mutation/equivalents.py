@@ -87,9 +87,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("diagnostics/chance.py", "_without_information"): {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
-    ("regional/losses.py", "_of_splits"): {
+    ("regional/losses.py", "_in_batches"): {
         "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
-        "…ape[1] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
+        "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
+        "…ape[2] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
+        "…ape[2] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
@@ -120,7 +122,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
             "the numbers of 32,768 cells fit into 16 bits"
         ),
     },
-    ("regional/losses.py", "node_of"): {
+    ("regional/losses.py", "Problem.node"): {
         "worth = spread [> → >=] (4 * exact) ** 2 and loss > 0 a…": (
             "a spread of 0 leaves a loss of 0 as well"
         ),
@@ -139,8 +141,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/comparisons.py", "curves_of_regions"): {
         "…), weighting='rows', has_spread=[False → True])": "no spread is asked for",
     },
-    ("regional/comparisons.py", "CurveProblem.node"): {
-        "…ws, n_obs, total, loss, loss > ([4 → 5] * self.error) ** 2, self.error)": ROUNDING,
+    ("regional/losses.py", "CurveProblem.node"): {
+        "worth = loss > ([4 → 5] * self.error) ** 2": ROUNDING,
     },
     ("regional/search.py", "SplitTree._refined"): {
         "others = node.rows.table(side, [3 → 4])[:, [0, 2]]": "the fourth side has no rows",
@@ -153,10 +155,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("arrays/spread.py", "_SpreadSearch.best"): {
         "total[0] = [0.0 → 1.0]": "a constant is added to the costs of all partitions",
-    },
-    ("regional/losses.py", "split_losses"): {
-        "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
-        "…ape[1] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("arrays/intervals.py", "_drawn"): {
         "nothing = [np.zeros → np.ones]((n_draws, 0), np.float32)": "it has no elements",
@@ -272,7 +270,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
         "empty = [np.zeros → np.ones](0)": NO_ELEMENTS,
         "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
-        "…nstants, origin, largest = ([], [np.zeros → np.ones](0), np.zeros(1))": ASSIGNED,
     },
     ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
@@ -382,7 +379,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
     ("surfaces/comparison.py", "wald"): {
-        "…a = np.where(np.abs(rows.delta) [<= → <] least, 0.0, rows.delta)": ROUNDING,
+        "…where(np.abs(rows.arrays.delta) [<= → <] least, 0.0, rows.arrays.delta)": ROUNDING,
         "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),

@@ -15,8 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats.arrays import regions as arrays
 from rhale_stats.models import differences
-from rhale_stats.regional.comparisons import CurveProblem
-from rhale_stats.regional.losses import split_losses
+from rhale_stats.regional.losses import CurveProblem, split_losses
 from rhale_stats.regional.splits import Conditioning, candidates_of
 from rhale_stats.schema.kinds import TREE, kind_of
 from tests.helpers import Counting, in_turn, rows_of_probe, through_a_file
@@ -200,7 +199,7 @@ def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
     else:
         conditioning = Conditioning("c", "numeric", rng.normal(size=n))
         tried = candidates_of(conditioning.take(at), column, 20)
-    (found,) = split_losses(problem, node, node.rows, [tried])
+    (found,) = split_losses(node, node.rows, [tried])
     assert np.isfinite(found).any()
     if column == "exact":  # the outermost thresholds leave too few rows
         assert np.isinf(found).any()
@@ -222,21 +221,20 @@ def test_losses_of_all_candidates_equal_direct_recomputation(column, kind, rng):
 @pytest.mark.parametrize(("min_obs", "least"), [(0, 2), (1, 2), (3, 3), (40, 40)])
 def test_a_region_of_curves_has_two_rows_at_least(min_obs, least):
     problem = CurveProblem(np.arange(4.0), np.zeros((4, 2)), None, False, 0.0, min_obs)
-    assert problem.least_rows == pytest.approx(least, rel=1e-9)
+    assert problem.node(np.arange(4), 0.0).least_rows == pytest.approx(least, rel=1e-9)
     assert problem.block == 4
 
 
 def test_curves_in_blocks_of_codes(rng, monkeypatch):
-    rows = arrays.curves_of(rng.normal(size=(500, 4)), None, frequency=False)
+    rows = arrays.NodeCurves.from_curves(rng.normal(size=(500, 4)), None, frequency=False)
     codes = rng.permutation(500)
     monkeypatch.setattr(arrays, "BLOCK_CODES", 64)
     parts = list(arrays.threshold_children(codes, 500, rows))
     assert len(parts) == 8
     monkeypatch.setattr(arrays, "BLOCK_CODES", 500)
     (whole,) = arrays.threshold_children(codes, 500, rows)
-    for side in ("left", "right"):
-        joined = np.concatenate([getattr(part, side) for part in parts], axis=1)
-        assert_allclose(joined, getattr(whole, side), atol=1e-12)
+    joined = np.concatenate([part.sides for part in parts], axis=2)
+    assert_allclose(joined, whole.sides, atol=1e-12)
 
 
 def test_pdp_by_frequency_is_that_of_repeated_rows(table, rng):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -202,26 +200,24 @@ def test_p_values_of_every_column_by_hand(monkeypatch):
         ]
     )
 
-    def statistics(problem, node, rows, tried):
-        assert [one.codes.tolist() for one in tried] == [[0, 1] if rows is None else [1, 0]] * 3
-        return [np.array(one) for one in (observed if rows is None else next(drawn))]
+    def largest(values):
+        return [max(of_column, default=-np.inf) for of_column in values]
 
-    class Coarse(NamedTuple):
-        rows: None = None
+    class Test:
+        def largest(self, tried):
+            assert [one.codes.tolist() for one in tried] == [[0, 1]] * 3
+            return np.array(largest(observed))
 
-        def coarse(self, node):
-            return self, node
+        def drawn(self, draw, n_draws, tried):
+            assert [one.codes.tolist() for one in tried] == [[1, 0]] * 3
+            return np.array([largest(next(drawn)) for _ in range(n_draws)])
 
-    monkeypatch.setattr(interactions, "split_statistics", statistics)
+        def test(self):
+            return self
 
-    def of_draws(problem, node, draw, n_draws, tried):
-        each = [statistics(problem, node, draw(1), tried) for _ in range(n_draws)]
-        return [np.array(of_column) for of_column in zip(*each, strict=True)]
-
-    monkeypatch.setattr(interactions, "drawn_statistics", of_draws)
     monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda _: "drawn", np.array([1, 0])))
     tried = [SplitCandidates(np.arange(2), 2)] * 3
-    found = interactions._pvalues(Coarse(), Coarse(), tried, 4, None, None)
+    found = interactions._pvalues(None, Test(), tried, 4, None, None)
     assert_allclose(found, [4 / 5, 2 / 5, 1])
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.local.rows import columns
-from rhale_stats.regional.losses import RootBins, node_of, problem_of, root_bins
+from rhale_stats.regional.losses import RootBins, problem_of, root_bins
 
 X = np.array([0.0, 0.1, 0.2, 0.8, 0.9, 1.0])
 # Variances of 1 in both halves, and of 2 altogether.
@@ -27,11 +27,11 @@ def problem_with(x=X, g=G, *, rule=None, loss="index", min_obs=2, error=0.0, **o
 def test_the_loss_of_a_node_by_hand(loss, expected):
     """On an axis of length 3: 1.5 * 1 + 1.5 * 1; the spread of x times a spread of 1; or 1."""
     problem = problem_with(3 * X, loss=loss)
-    node = node_of(problem, np.arange(6), 0.0)
+    node = problem.node(np.arange(6), 0.0)
     assert_allclose(node.loss, expected, rtol=1e-12)
     assert (node.n_obs, node.weight) == (6, 6)
     assert_array_equal(node.starts, [True, True])
-    assert_allclose(problem.span, 3, rtol=1e-12)
+    assert_allclose(problem.width.sum(), 3, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["index", "output", "variance"])
@@ -39,24 +39,24 @@ def test_a_node_is_worth_a_search_if_its_bins_leave_enough(loss):
     """Half of the variance is left: as much as is asked for, not less."""
     problem = problem_with(3 * X, 5 * G, loss=loss)
     at = np.arange(6)
-    assert node_of(problem, at, 0.0).worth
-    assert node_of(problem, at, 0.499).worth
-    assert not node_of(problem, at, 0.501).worth
+    assert problem.node(at, 0.0).worth
+    assert problem.node(at, 0.499).worth
+    assert not problem.node(at, 0.501).worth
     exact = problem_with(loss=loss)
-    assert node_of(exact, at, 0.5).worth
+    assert exact.node(at, 0.5).worth
     # Nothing is left of steps, and nothing of a constant.
-    assert not node_of(problem_with(3 * X, np.repeat([1.0, 2.0], 3), loss=loss), at, 0.0).worth
-    assert not node_of(problem_with(3 * X, np.ones(6), loss=loss), at, 0.0).worth
+    assert not problem_with(3 * X, np.repeat([1.0, 2.0], 3), loss=loss).node(at, 0.0).worth
+    assert not problem_with(3 * X, np.ones(6), loss=loss).node(at, 0.0).worth
 
 
 def test_a_spread_of_the_error_of_the_effects_is_nothing():
     """A standard deviation of the root of 2, beside four times the error of a difference."""
     at, spread = np.arange(6), np.sqrt(2)
-    assert node_of(problem_with(error=0.99 * spread / 4), at, 0.0).worth
-    assert not node_of(problem_with(error=1.01 * spread / 4), at, 0.0).worth
+    assert problem_with(error=0.99 * spread / 4).node(at, 0.0).worth
+    assert not problem_with(error=1.01 * spread / 4).node(at, 0.0).worth
     scaled = problem_with(X, 1e-3 * G, error=0.99e-3 * spread / 4)
-    assert node_of(scaled, at, 0.0).worth
-    assert not node_of(problem_with(X, 1e-3 * G, error=1.01e-3 * spread / 4), at, 0.0).worth
+    assert scaled.node(at, 0.0).worth
+    assert not problem_with(X, 1e-3 * G, error=1.01e-3 * spread / 4).node(at, 0.0).worth
 
 
 def test_weights_and_cells_of_a_problem():
@@ -66,15 +66,15 @@ def test_weights_and_cells_of_a_problem():
         problem = problem_with(loss="output", **options)
         name = "fweights" if kind == "frequency" else "aweights"
         assert_allclose(problem.scale, np.sqrt(np.cov(X, **{name: weights})), rtol=1e-12)
-        node = node_of(problem, np.array([0, 3, 4]), 0.0)
+        node = problem.node(np.array([0, 3, 4]), 0.0)
         assert node.n_obs == (5 if kind == "frequency" else 3)
         # Of precision weights only the ratios count.
-        assert node.weight / node_of(problem, np.arange(6), 0.0).weight == pytest.approx(0.5)
+        assert node.weight / problem.node(np.arange(6), 0.0).weight == pytest.approx(0.5)
     problem = problem_with()
     assert problem.scale == 1
     assert_array_equal(problem.cell, [0, 0, 0, 1, 1, 1])
     assert_allclose(problem.edges, [0, 0.5, 1])
-    assert (problem.low, problem.high, problem.ddof, problem.given_cells) == (0, 1, 1, False)
+    assert (problem.ddof, problem.given_cells) == (1, False)
     assert problem_with(rule=rs.OptimalBins(4, ddof=0)).ddof == 0
     assert problem_with(np.ones(6)) is None
 
@@ -107,7 +107,7 @@ def test_bins_of_all_nodes_have_rows_enough():
     n = 400
     x, g = np.linspace(0, 1, n), np.tile([1.0, 1.0, -1.0, -1.0], n // 4)
     problem = problem_with(x, g, rule=RootBins(200, None, least=10.0))
-    starts = {size: node_of(problem, np.arange(size), 0.0).starts for size in (400, 100, 9)}
+    starts = {size: problem.node(np.arange(size), 0.0).starts for size in (400, 100, 9)}
     cells = {size: np.bincount(problem.cell[:size], minlength=200) for size in starts}
     rows = {size: np.add.reduceat(cells[size], np.flatnonzero(starts[size])) for size in starts}
     assert rows[400].min() >= 20
@@ -120,14 +120,11 @@ def test_cells_of_a_node_are_its_bins():
     rng = np.random.default_rng(3)
     x, g = rng.uniform(size=(2, 60))
     problem = problem_with(x, g, rule=rs.OptimalBins(12))
-    node = node_of(problem, np.arange(60), 0.0)
-    coarse, binned = problem.coarse(node)
+    node = problem.node(np.arange(60), 0.0)
     begins = np.flatnonzero(node.starts)
-    assert_array_equal(coarse.edges, [*problem.edges[begins], problem.edges[-1]])
+    rows = node.test().rows
     bins = np.searchsorted(begins, problem.cell, side="right") - 1
-    assert_array_equal(binned.rows.cell, bins)
+    assert_array_equal(rows.cell, bins)
     mean = np.array([g[bins == k].mean() for k in range(len(begins))])
-    assert_allclose(binned.rows.centre, mean, rtol=1e-12)
-    assert_allclose(binned.rows.effect, g - mean[bins], atol=1e-12)
-    assert binned.starts.all()
-    assert binned.starts.size == len(begins)
+    assert_allclose(rows.centre, mean, rtol=1e-12)
+    assert_allclose(rows.effect, g - mean[bins], atol=1e-12)

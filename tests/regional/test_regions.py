@@ -19,11 +19,9 @@ from rhale_stats.local.rows import columns
 from rhale_stats.regional import losses as split_losses_module
 from rhale_stats.regional import regions
 from rhale_stats.regional.losses import (
-    node_of,
     problem_of,
     root_bins,
     split_losses,
-    split_statistics,
 )
 from rhale_stats.regional.search import SplitSearch, SplitTree
 from rhale_stats.regional.splits import candidates_of, conditioning_columns
@@ -112,7 +110,7 @@ def direct_loss(problem, axis, resolution, inside):
     given = None if problem.weight is None else problem.weight[inside]
     w = np.ones(len(x)) if given is None else given
     cells = cell_moments(axis, x, g, given, frequency=problem.frequency)
-    low, high = problem.low, problem.high
+    low, high = problem.x.min(), problem.x.max()
     edges = problem.edges if problem.given_cells else None
     seen = Candidates(problem.name, cells, low, high, resolution, edges, problem.gaps)
     (chosen,) = problem.rule.choose([seen])
@@ -145,8 +143,8 @@ def effective(problem, inside):
 def problem_and_node(local, rule, loss, min_obs=15):
     rows = columns(local)
     problem = problem_of(rows, 0, "x0", rule, error=0.0, loss=loss, min_obs=min_obs)
-    axis = rule.cells(Column("x0", problem.x, problem.low, problem.high, problem.weight))
-    return problem, axis, node_of(problem, np.arange(rows.n_rows), 0.0)
+    axis = rule.cells(Column("x0", problem.x, problem.x.min(), problem.x.max(), problem.weight))
+    return problem, axis, problem.node(np.arange(rows.n_rows), 0.0)
 
 
 @pytest.mark.parametrize(("rule", "kind"), in_turn(RULES, WEIGHT_KINDS), ids=repr)
@@ -169,7 +167,7 @@ def test_losses_of_all_candidates(rng, rule, kind):
             candidates_of(one, thresholds, 4 if slow else 7)
             for one in conditioning_columns(local, given, "x0")
         ]
-        losses = split_losses(problem, node, node.rows, found)
+        losses = split_losses(node, node.rows, found)
         for candidates, values in zip(found, losses, strict=True):
             # About five of each column's thresholds.
             step = 1 + candidates.n_splits // 6
@@ -195,12 +193,12 @@ def test_losses_of_all_candidates(rng, rule, kind):
 def test_many_exact_thresholds_come_in_blocks_of_problems(rng, monkeypatch):
     """The same, whatever number of problems is solved at once."""
     X, jacobian, _ = sample(rng, 900)
-    problem, _, node = problem_and_node(local_of(X, jacobian), rs.OptimalBins(20), "index")
+    _, _, node = problem_and_node(local_of(X, jacobian), rs.OptimalBins(20), "index")
     columns_ = conditioning_columns(local_of(X, jacobian), None, "x0")
     found = [candidates_of(one, "exact", 20) for one in columns_]
-    expected = split_losses(problem, node, node.rows, found)
+    expected = split_losses(node, node.rows, found)
     monkeypatch.setattr(split_losses_module, "PROBLEMS", 64)
-    for one, two in zip(expected, split_losses(problem, node, node.rows, found), strict=True):
+    for one, two in zip(expected, split_losses(node, node.rows, found), strict=True):
         assert_allclose(one, two, rtol=1e-12)
 
 
@@ -223,14 +221,14 @@ def test_bins_of_small_nodes_have_ten_rows():
         rows, 0, "x0", root_bins(rs.OptimalBins(), 400), error=0.0, loss="index", min_obs=1
     )
     at = np.flatnonzero(inside)
-    assert node_of(alone, at, 0.0).starts.sum() > 5
-    held_bins = np.flatnonzero(np.append(node_of(held, at, 0.0).starts, True))
+    assert alone.node(at, 0.0).starts.sum() > 5
+    held_bins = np.flatnonzero(np.append(held.node(at, 0.0).starts, True))
     cell = held.cell[at]
     assert min(np.histogram(cell, held_bins - 0.5)[0]) >= 10
     # A node of all rows has bins of a twentieth.
-    of_all = node_of(held, np.arange(400), 0.0).starts
-    assert_array_equal(of_all, node_of(alone, np.arange(400), 0.0).starts)
-    assert node_of(held, at[:9], 0.0).starts.sum() == 1
+    of_all = held.node(np.arange(400), 0.0).starts
+    assert_array_equal(of_all, alone.node(np.arange(400), 0.0).starts)
+    assert held.node(at[:9], 0.0).starts.sum() == 1
     assert tree.attrs["bin_rule"] == "OptimalBins"
     given = rs.OptimalBins(min_obs=3)
     assert root_bins(given, 400) is given
@@ -256,7 +254,7 @@ def test_studentised_drops_by_hand():
                     share *= problem.width[k] / (len(one) + len(two))
                 drop += share * (one.mean() - two.mean()) ** 2
                 expected += share * (one.var(ddof=1) / len(one) + two.var(ddof=1) / len(two))
-            ((found,),) = split_statistics(problem, node, node.rows, tried)
+            (found,) = node.test().largest(tried)
             assert found == pytest.approx(drop / expected, rel=1e-12)
             if len(problem.width) == 1:
                 welch = stats.ttest_ind(g[left], g[~left], equal_var=False).statistic
@@ -269,7 +267,7 @@ def test_groups_keep_together(rng):
     local, group = local_of(X, jacobian), rng.integers(0, 12, N)
     problem, _, node = problem_and_node(local, rs.EqualWidthBins(3), "index")
     sign = rng.choice([-1.0, 1.0], 12)[group]
-    rows = problem.flipped(problem.apart(node, group), sign)
+    rows = node.test().rows.apart(group).flipped(sign)
     g, cell = jacobian[:, 0], problem.cell
     mean = np.array([g[cell == k].mean() for k in range(3)])[cell]
     away = g - mean
@@ -303,9 +301,9 @@ def test_studentised_drops_of_too_few_rows_are_no_splits():
     X = pd.DataFrame({"x0": np.linspace(0, 1, 40)})
     local = local_of(X, np.sin(9 * X.to_numpy()))
     other = pd.DataFrame({"flag": np.arange(40) < 5})
-    problem, _, node = problem_and_node(local, rs.EqualWidthBins(2), "index", min_obs=6)
+    _, _, node = problem_and_node(local, rs.EqualWidthBins(2), "index", min_obs=6)
     tried = [candidates_of(one, "exact", 20) for one in conditioning_columns(local, other, "x0")]
-    ((found,),) = split_statistics(problem, node, node.rows, tried)
+    (found,) = node.test().largest(tried)
     assert found == -np.inf
 
 
@@ -338,14 +336,14 @@ def test_losses_equal_those_of_effector(rng):
     """On the same candidates, when the spread of x has divisor n too."""
     X, jacobian = numbers_only(rng)
     local = local_of(X, jacobian)
-    problem, _, node = problem_and_node(local, Population(4), "output", min_obs=40)
+    _, _, node = problem_and_node(local, Population(4), "output", min_obs=40)
     effect = theirs(X, jacobian, 4)
     convert = X["x0"].std(ddof=0) / X["x0"].std(ddof=1)
     assert_allclose(convert * node.loss, effect.heter_score(0), rtol=1e-6)
     compared = 0
     for one in conditioning_columns(local, None, "x0"):
         candidates = candidates_of(one, "equal_width", 19)
-        (losses,) = split_losses(problem, node, node.rows, [candidates])
+        (losses,) = split_losses(node, node.rows, [candidates])
         values = X[one.name].to_numpy()
         cuts = np.linspace(values.min(), values.max(), 21)[1:-1]
         for split, cut in enumerate(cuts):
@@ -778,11 +776,11 @@ def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values,
     best = tree.best(node, None)
 
     coarse = candidates_of(column, "quantile", n_thresholds, node.rows.counts)
-    (losses,) = split_losses(problem, node, node.rows, [coarse])
+    (losses,) = split_losses(node, node.rows, [coarse])
     at = int(losses.argmin())
     cuts = np.concatenate([[-np.inf], coarse.thresholds, [z.max()]])
     every = candidates_of(column, "exact", n_thresholds)
-    (exact,) = split_losses(problem, node, node.rows, [every])
+    (exact,) = split_losses(node, node.rows, [every])
     inside = (every.thresholds > cuts[at]) & (every.thresholds < cuts[at + 2])
     exact[~inside] = np.inf
     assert_allclose(best.loss, exact.min(), rtol=1e-9)
@@ -805,10 +803,10 @@ def test_refined_thresholds_are_better_than_quantiles(rng, n_thresholds):
         )
         for thresholds in ("quantile", "exact")
     }  # fmt: skip
-    problem, _, node = problem_and_node(local, rs.OptimalBins(20), "index")
+    _, _, node = problem_and_node(local, rs.OptimalBins(20), "index")
     (column,) = conditioning_columns(local, X[["z"]], "x0")
     coarse = candidates_of(column, "quantile", n_thresholds)
-    (losses,) = split_losses(problem, node, node.rows, [coarse])
+    (losses,) = split_losses(node, node.rows, [coarse])
     assert 1 - losses.min() / node.loss <= drop["quantile"] + 1e-12
     assert drop["quantile"] <= drop["exact"] + 1e-12
 

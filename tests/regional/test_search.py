@@ -11,7 +11,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.regions import at_most
 from rhale_stats.local.rows import columns
 from rhale_stats.regional import search
-from rhale_stats.regional.losses import Node, Problem, node_of, problem_of, split_losses
+from rhale_stats.regional.losses import EffectNode, Node, problem_of, split_losses
 from rhale_stats.regional.search import SplitSearch, SplitTree, Verdict, best_of
 from rhale_stats.regional.splits import (
     ABOVE,
@@ -68,7 +68,7 @@ def judged(monkeypatch, loss, pvalue=np.nan, *, other=None, left=np.nan, test="p
         asked.append((node, tried))
         return pvalue
 
-    def losses(problem, node, rows, tried):
+    def losses(node, rows, tried):
         assert [one.codes.tolist() for one in tried] == [[0, 0, 1, 1]]
         assert [one.n_codes for one in tried] == [2]
         return [np.array([left])]
@@ -129,29 +129,27 @@ def by_chance(
     given = iter(drawn)
     drawings = []
 
-    def statistics(problem, node, rows, tried):
-        if rows is None:
-            return [np.array([-np.inf, observed]), np.array([])]
-        assert [one.codes.tolist() for one in tried] == [[3, 1, 0, 2]]
-        drawings.append(rows)
-        return [np.array([-np.inf]), np.array([next(given), -np.inf])]
-
-    class Coarse:
-        def coarse(self, node):
-            return self, node
-
     order = np.array([3, 1, 0, 2])
-    monkeypatch.setattr(search, "split_statistics", statistics)
 
-    def of_draws(problem, node, draw, n_draws, tried):
-        each = [statistics(problem, node, draw(1), tried) for _ in range(n_draws)]
-        return [np.array(of_column) for of_column in zip(*each, strict=True)]
+    class Test:
+        degrees = "degrees"
 
-    monkeypatch.setattr(search, "drawn_statistics", of_draws)
-    monkeypatch.setattr(search, "split_degrees", lambda *_: [np.array(degrees), np.array([])])
+        def largest(self, tried):
+            return np.array([observed, -np.inf])
+
+        def of_splits(self, statistic, tried):
+            assert statistic == "degrees"
+            return [np.array([degrees]), np.empty((1, 0))]
+
+        def drawn(self, draw, n_draws, tried):
+            assert [one.codes.tolist() for one in tried] == [[3, 1, 0, 2]]
+            drawings.extend(draw(1) for _ in range(n_draws))
+            return np.array([[-np.inf, next(given)] for _ in range(n_draws)])
+
     monkeypatch.setattr(search, "null_rows", lambda *_: (lambda _: "drawn", order))
+    monkeypatch.setattr(Node, "test", lambda self: Test())
     settings = SplitSearch(level=level, n_permutations=most)
-    tree = SplitTree(Coarse(), [COLUMN], settings, np.random.default_rng(0), groups=groups)
+    tree = SplitTree(None, [COLUMN], settings, np.random.default_rng(0), groups=groups)
     return tree._pvalue(node_with(1.0), [SplitCandidates(np.arange(4), 4)]), len(drawings)
 
 
@@ -211,7 +209,7 @@ def stepwise(cut, n=1200, n_thresholds=3, scale=1.0, **options):
     )
     settings = SplitSearch(n_thresholds=n_thresholds, min_share=0.0, **options)
     column = Conditioning("z", "numeric", z)
-    return SplitTree(problem, [column], settings, rng), node_of(problem, np.arange(n), 0.0), column
+    return SplitTree(problem, [column], settings, rng), problem.node(np.arange(n), 0.0), column
 
 
 @pytest.mark.parametrize("n_thresholds", [1, 3, 20])
@@ -246,19 +244,17 @@ def test_other_thresholds_are_not_refined():
 def test_a_worse_threshold_does_not_replace_the_quantile(cut, scale, monkeypatch):
     """Where the bins that are held mislead: the refined threshold is tried with its own bins."""
 
-    class Opposite:
+    losses_of = EffectNode.losses
+
+    def opposite(self, sums, *, in_bins):
         """The worst threshold looks like the best one."""
+        losses = losses_of(self, sums, in_bins=False)
+        return scale**2 - losses if in_bins else losses
 
-        def __init__(self, problem):
-            self.problem, self.least_rows = problem, problem.least_rows
-
-        def losses(self, sums, rows, exact):
-            return scale**2 - self.problem.losses(sums, rows, exact)
-
-    monkeypatch.setattr(Problem, "with_bins_of", lambda self, node: Opposite(self))
+    monkeypatch.setattr(EffectNode, "losses", opposite)
     tree, node, column = stepwise(cut, n_thresholds=7, scale=scale)
     tried = candidates_of(column, "quantile", 7)
-    (losses,) = split_losses(tree.problem, node, node.rows, [tried])
+    (losses,) = split_losses(node, node.rows, [tried])
     least = int(losses.argmin())
     best = tree.best(node, None)
     assert best.loss == losses[least]
@@ -274,35 +270,35 @@ def test_rows_under_the_null(rng):
     problem = problem_of(
         columns(local), 0, "x0", rs.EqualWidthBins(1), error=0.0, loss="index", min_obs=2
     )
-    node = node_of(problem, np.arange(n), 0.0)
-    draw, order = search.null_rows(problem, node, None, rng)
+    node = problem.node(np.arange(n), 0.0)
+    draw, order = search.null_rows(problem, node, node.test(), None, rng)
     assert x[order].tolist() == sorted(x)
     drawn = draw(40).effect.reshape(40, n) + node.rows.centre
     # Rows are in order, but for their block: 0 to 3, 4 to 7, and the last two.
     assert ((drawn // 4) == np.arange(n) // 4).all()
     assert all(len(np.unique(drawn[:, at])) == (4 if at < 8 else 2) for at in range(n))
-    few = node_of(problem, np.arange(3), 0.0)
-    draw, order = search.null_rows(problem, few, None, rng)
+    few = problem.node(np.arange(3), 0.0)
+    draw, order = search.null_rows(problem, few, few.test(), None, rng)
     values = {tuple(row) for row in draw(100).effect.reshape(100, 3) + few.rows.centre}
     assert len(values) == 6
     # Of two groups among all three; the third has no rows in this node.
     groups = np.array([0, 2, 0, 0, 2, 1, 1, 2, 1, 0])
     at = np.flatnonzero(groups != 1)
-    node = node_of(problem, at, 0.0)
-    draw, order = search.null_rows(problem, node, groups, rng)
+    node = problem.node(at, 0.0)
+    draw, order = search.null_rows(problem, node, node.test(), groups, rng)
     assert order.tolist() == list(range(7))
-    apart = problem.apart(node, (groups[at] == 2).astype(int)).effect
+    apart = node.test().rows.apart((groups[at] == 2).astype(int)).effect
     with np.errstate(invalid="ignore"):
         drawn = np.sign(draw(60).effect.reshape(60, -1) / apart)
         signs = {tuple(row[[0, 1, 2]]) for row in drawn}
     assert signs == {(a, b, a) for a in (-1.0, 1.0) for b in (-1.0, 1.0)}
 
 
-def test_nothing_is_the_least_and_the_largest_of_no_splits():
+def test_nothing_is_the_least_of_no_splits():
     nothing = [np.array([])]
-    assert (search.least_of(nothing), search.largest_of(nothing)) == (np.inf, -np.inf)
+    assert search.least_of(nothing) == np.inf
     some = [np.array([]), np.array([2.0, 1.0]), np.array([3.0])]
-    assert (search.least_of(some), search.largest_of(some)) == (1.0, 3.0)
+    assert search.least_of(some) == 1.0
 
 
 def test_a_tree_ends_at_its_depth_and_where_nothing_is_left():

@@ -173,8 +173,10 @@ def test_sign_test_has_the_moments_of_all_changes_of_signs():
     rng = np.random.default_rng(1)
     a, b = kernel.Axis(3, levels=False), kernel.Axis(3, levels=True)
     place_a, place_b = np.repeat([0, 1], 5), np.array([0, 1, 2, 1, 0, 2, 1, 1, 0, 2])
-    cell = kernel.members(a, b, place_a, place_b)
-    delta, weight = rng.normal(1, 1, cell.shape), rng.uniform(0.5, 2, 10)
+    delta, weight = rng.normal(1, 1, (10, 1, 2)), rng.uniform(0.5, 2, 10)
+    places = (place_a, place_b)
+    rows = kernel.Rows.from_places((a, b), places, delta, weight, frequency=False)
+    cell = rows.cell
 
     def total(signs):
         d = signs[:, None, None] * weight[:, None, None] * delta
@@ -182,7 +184,7 @@ def test_sign_test_has_the_moments_of_all_changes_of_signs():
         return sum(d[cell == k].sum() ** 2 / every[cell == k].sum() for k in range(4))
 
     every = [total(np.array(signs)) for signs in itertools.product((-1, 1), repeat=10)]
-    statistic, df = kernel.sign_test(4, cell, delta, weight, frequency=False)
+    statistic, df = kernel.sign_test(rows)
     assert df == pytest.approx(2 * np.mean(every) ** 2 / np.var(every), rel=1e-10)
     assert statistic == pytest.approx(total(np.ones(10)) * df / np.mean(every), rel=1e-10)
 

@@ -243,7 +243,8 @@ def skewed(X):
 def test_skewness_of_cells_and_of_corners_by_definition(rng):
     found = rs.std_error(rs.ale2(skewed, sample(rng, 800), (0, 1), bins=rs.QuantileBins(3)))
     rows = SurfaceRows.from_surface(found)
-    values = [rows.delta.ravel()[rows.cell.ravel() == cell] for cell in range(9)]
+    delta, number = rows.arrays.delta, rows.arrays.cell
+    values = [delta.ravel()[number.ravel() == cell] for cell in range(9)]
     n = np.array([len(own) for own in values])
     third = np.array([stats.kstat(own, 3) if len(own) > 2 else np.nan for own in values])
     variance = np.array([own.var(ddof=1) if len(own) > 1 else 0.0 for own in values])

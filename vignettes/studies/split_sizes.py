@@ -14,9 +14,8 @@ import xarray as xr
 
 from rhale_stats.arrays import regions as search
 from rhale_stats.local.local_effects import local_effects
-from rhale_stats.regional.losses import split_degrees, split_statistics
 from rhale_stats.regional.regions import regions
-from rhale_stats.regional.search import SplitSearch, largest_of, tried_of, work_of
+from rhale_stats.regional.search import SplitSearch, tried_of, work_of
 from studies.validity_rows import region_rows
 
 CASES = (
@@ -39,10 +38,9 @@ def bound(local: xr.Dataset, columns: pd.DataFrame, rng: np.random.Generator) ->
     assert problem is not None, "the feature varies"
     node = problem.node(work.search, SETTINGS.min_share)
     tried = tried_of(work.conditioning(columns, "x0"), node, SETTINGS, {})
-    whole, node = problem.coarse(node)
-    largest = largest_of(split_statistics(whole, node, node.rows, tried))
-    degrees = np.concatenate(split_degrees(whole, node, node.rows, tried))
-    return search.at_most(largest, degrees[degrees > -np.inf])
+    test = node.test()
+    degrees = np.concatenate(test.of_splits(test.degrees, tried), axis=1)
+    return search.at_most(float(test.largest(tried).max()), degrees[degrees > -np.inf])
 
 
 def main(n_samples: int, first: int) -> None:
