@@ -129,12 +129,12 @@ def within_bins(row: FeatureResult) -> FloatArray:
     return np.stack([low.min(axis=1), high.max(axis=1)])
 
 
-def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
-    """Note on features whose spread changes within bins of the effect."""
+def spread_notes(effect: xr.Dataset, *, alone: bool = False) -> list[str]:
+    """Note on features whose spread changes within bins of the effect, or on one that is alone."""
     if "spread" not in effect:
         return []
     texts = []
-    for row in each_feature(effect) if feature is None else [one_feature(effect, feature)]:
+    for row in each_feature(effect):
         low, high = within_bins(row)
         if row.sizes["spread_bin"] > 1 and (high > NOTABLE * low).any():
             spread = row["spread"].values
@@ -143,7 +143,7 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     if not texts:
         return []
     note = f"The spread of the local effects changes within bins of {', '.join(texts)}"
-    if feature is not None:
+    if alone:
         return [f"{note}. heterog. is its average over a bin."]
     return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
 
@@ -544,8 +544,8 @@ def _cell(name: str, value: Any) -> str:
     return pvalue_text(value) if "pvalue" in name else number_text(value)
 
 
-def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
-    """Results of `check_unbiased`: one line per feature, or per bin."""
+def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[SimpleTable, list[str]]:
+    """Results of `check_unbiased`: one line per feature, or per bin of one."""
     along, verdict = along_axis(effect), effect["verdict"].attrs
     notes = [
         "bin error: variance of the mean effect within the bin, a part of the variance of local "
@@ -553,8 +553,7 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         f"P: no bin error, the larger p-value of two tests of neighbouring rows (math [14]), "
         f"adjusted ({effect['bin_error_pvalue_adjusted'].attrs['adjust']}).",
     ]
-    if feature is not None:
-        row = one_feature(effect, feature)
+    if row is not None:
         columns = BIAS | ({} if along else DENSITY_BIAS) | {"verdict": "verdict"}
         table = plain_table(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
         meant = "density bias: bias of the effect where rows are denser on one side of the bin."
@@ -615,8 +614,8 @@ def _curve_bias(row: FeatureResult) -> float:
     return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
 
 
-def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTable, list[str]]:
-    """Results of `jump_check`: one line per feature, or per bin."""
+def jump_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[SimpleTable, list[str]]:
+    """Results of `jump_check`: one line per feature, or per bin of one."""
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "jump: mean change of the output across a bin that the local effects miss. spread: its "
@@ -624,11 +623,9 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[SimpleTab
         f"Where P, adjusted ({adjust}), is small, use narrower bins or "
         'local_effects(..., method="finite_difference").',
     ]
-    if feature is not None:
-        row = one_feature(effect, feature)
-        return plain_table(
-            _lines(row, JUMPS), [*JUMPS.values()], bin_labels(row), JUMP_TITLE
-        ), notes
+    if row is not None:
+        heads = [*JUMPS.values()]
+        return plain_table(_lines(row, JUMPS), heads, bin_labels(row), JUMP_TITLE), notes
     notes.append(
         f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
         f"below {SIGNIFICANCE:g}."
@@ -670,60 +667,61 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     """`summary` of effects in bins: one line per feature, or per bin of one feature."""
     effect = complete(effect)
     bounds = bounds_text(level)
+    row, part = None, effect
     if feature is None:
         title = f"{method_title(effect)}: effects on {output_text(effect)}"
         body, meanings, reasons = _feature_table(effect, bounds, level)
     else:
-        name = feature_names(effect)[feature_position(effect, feature)]
-        label = with_units(name, units_of(effect, name))
+        row = one_feature(effect, feature)
+        part = effect.sel(feature=[row.name])
+        label = with_units(row.name, units_of(effect, row.name))
         title = f"{method_title(effect)}: effect of {label} on {output_text(effect)}"
-        body, meanings, reasons = _bin_table(effect, name, bounds, level)
-    of_error = "average_effect" if feature is None else "effect"
+        body, meanings, reasons = _bin_table(row, part, bounds, level)
+    of_error = "average_effect" if row is None else "effect"
     source = source_text(effect, of_error)
-    result = effect if feature is None else one_feature(effect, feature)
+    result: Result = effect if row is None else row
     cells, title = head_of(result, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
-    if "n_beyond" in result:
-        n_beyond = f"{result['n_beyond'].values.max():.0f}"
-        number = f"at most {n_beyond}" if feature is None else n_beyond
+    if "n_beyond" in effect:
+        n_beyond = f"{part['n_beyond'].values.max():.0f}"
+        number = f"at most {n_beyond}" if row is None else n_beyond
         cells[-1][2:] = ["Rows beyond the bins:", number]
-    elif feature is None:
+    elif row is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
     tables = with_facts(cells, title, lines, heads, stubs)
-    if feature is not None and is_categorical(one_feature(effect, feature)):
-        row = one_feature(effect, feature)
-        tables.append(_level_table(row, level))
-        order = str(row["order"].values)
-        meanings += [
-            "Each effect is the mean difference between two neighbouring levels, over the rows of "
-            "both. A row can enter two effects; standard errors account for it.",
-            f"Level order: {ORDERS.get(order, order)}. Standard errors do not include the choice "
-            f"of order.",
-        ]
-    if feature is not None:
-        spreads = spread_table(one_feature(effect, feature), level)
-        tables += [] if spreads is None else [spreads]
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
-    has_bins = feature is None or (result.sizes["bin"] > 0 and not is_categorical(result))
+    has_bins = row is None or (row.sizes["bin"] > 0 and not row.is_categorical)
+    if row is not None:
+        if row.is_categorical:
+            tables.append(_level_table(row, level))
+            order = str(row["order"].values)
+            meanings += [
+                "Each effect is the mean difference between two neighbouring levels, over the rows "
+                "of both. A row can enter two effects; standard errors account for it.",
+                f"Level order: {ORDERS.get(order, order)}. Standard errors do not include the "
+                f"choice of order.",
+            ]
+        spreads = spread_table(row, level)
+        tables += [] if spreads is None else [spreads]
     checks = []
     for check, table in (("verdict", bias_table), ("jump", jump_table)):
         if check in effect:
-            extra, extra_notes = table(effect, feature)
+            extra, extra_notes = table(effect, row)
             tables.append(extra)
             checks += extra_notes
     # What makes a number invalid comes before what it means.
     notes = [
-        *bias_warnings(effect, feature),
-        *_group_notes(effect, feature),
-        *spread_notes(effect, feature),
-        *tail_notes(effect, feature),
+        *bias_warnings(part),
+        *_group_notes(part),
+        *spread_notes(part, alone=row is not None),
+        *tail_notes(part),
         *reasons,
-        *beyond_notes(effect, feature, OUTCOME_BINS if is_of_outcome(effect) else BINS),
-        *_missing_notes(effect, feature),
+        *beyond_notes(part, OUTCOME_BINS if is_of_outcome(effect) else BINS),
+        *_missing_notes(part),
         *checks,
-        *_error_notes(effect if feature is None else result, of_error, level, has_bins=has_bins),
+        *_error_notes(result, of_error, level, has_bins=has_bins),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -731,22 +729,20 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     return with_notes(tables, notes)
 
 
-def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def _missing_notes(effect: xr.Dataset) -> list[str]:
     """Notes on rows without a value: what it does to the output, or that they are left out."""
-    out = feature_counts(effect, "n_missing", feature)
+    out = feature_counts(effect, "n_missing")
     if not out:
         return []
     if "missing_effect" not in effect:
         return [f"Rows without a value, left out of their feature: {', '.join(out)}."]
     names, counts = feature_names(effect), effect["n_missing"].values
-    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
     missing = effect["missing_effect"].values  # NaN of levels: "missing" is one of them
     return [
         f"{names[k]} is missing in {counts[k]:.0f} row{'' if counts[k] == 1 else 's'}: the output "
         f"there differs by {_with_error(effect, k)} from that at {names[k]} = "
         f"{number_text(effect['missing_reference'].values[k])}."
-        for k in places
-        if np.isfinite(missing[k])
+        for k in np.flatnonzero(np.isfinite(missing))
     ]
 
 
@@ -826,11 +822,10 @@ def _feature_table(
 
 
 def _bin_table(
-    effect: xr.Dataset, name: str, bounds: list[str], level: float
+    row: FeatureResult, effect: xr.Dataset, bounds: list[str], level: float
 ) -> tuple[Body, list[str], list[str]]:
-    """One line per bin, notes on the columns, and reasons for zeros."""
-    row = one_feature(effect, name)
-    table = tidy(effect.sel(feature=[name]), level)
+    """One line per bin of a feature, notes on the columns, and reasons for zeros."""
+    table = tidy(effect, level)
     wald = _wald_heads(table, "effect", bounds)
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
@@ -908,11 +903,11 @@ def _error_notes(effect: Result, name: str, level: float, *, has_bins: bool) -> 
     return [f"{text} {parts}".rstrip()]
 
 
-def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def _group_notes(effect: xr.Dataset) -> list[str]:
     """Note on bins whose standard errors by groups have hardly any degrees of freedom."""
-    if "effect_df" not in effect:
-        return []
-    named = _bins_named(effect, (effect["effect_df"] < MIN_DEGREES).values, feature)
+    named = ""
+    if "effect_df" in effect:
+        named = _bins_named(effect, (effect["effect_df"] < MIN_DEGREES).values)
     if not named:
         return []
     return [
@@ -922,15 +917,13 @@ def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     ]
 
 
-def _bins_named(effect: xr.Dataset, marked: NDArray[np.bool_], feature: str | int | None) -> str:
-    """Features with marked bins, (feature, bin), and how many; of all features, or of one."""
-    if feature is not None:
-        marked = marked & (np.arange(len(marked)) == feature_position(effect, feature))[:, None]
+def _bins_named(effect: xr.Dataset, marked: NDArray[np.bool_]) -> str:
+    """Features with marked bins, (feature, bin), and how many."""
     counts = zip(feature_names(effect), marked.sum(axis=1), effect["n_bins"].values, strict=True)
     return ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
 
 
-def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def bias_warnings(effect: xr.Dataset) -> list[str]:
     """Warnings of heterogeneity that is biased by more than its standard error."""
     if "debiased" in effect.attrs:
         return ["heterog. is free of bin error: it comes from differences of neighbouring rows."]
@@ -940,7 +933,7 @@ def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
         large = linear_bin_error(effect, significance=SIGNIFICANCE).values
     else:
         return []
-    named = _bins_named(effect, large, feature)
+    named = _bins_named(effect, large)
     if not named:
         return []
     return [
@@ -983,21 +976,20 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
         return np.asarray(total / rows.sum(axis=-1))
 
 
-def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def tail_notes(effect: xr.Dataset) -> list[str]:
     """Notes on features whose tails or weights make intervals too short."""
     if not has_moments(effect) or "heterogeneity_se" not in effect:
         return []
-    names = feature_names(effect)
-    positions = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
-    return _heavy_tails(effect, names, positions) + _heavy_weights(effect, names, positions)
+    return _heavy_tails(effect) + _heavy_weights(effect)
 
 
-def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_tails(effect: xr.Dataset) -> list[str]:
     values = kurtosis(effect)
-    heavy = [k for k in positions if values[k] > HEAVY]
-    texts = [f"{names[k]} ({number_text(values[k])})" for k in heavy]
-    if not texts:
+    heavy = values > HEAVY
+    if not heavy.any():
         return []
+    features = zip(feature_names(effect), values, heavy, strict=True)
+    texts = [f"{name} ({number_text(value)})" for name, value, is_heavy in features if is_heavy]
     # Intervals by parameters are as wide as the error of the model says.
     short = (
         "are too short there"
@@ -1021,17 +1013,17 @@ def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> 
     ]
 
 
-def _heavy_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_weights(effect: xr.Dataset) -> list[str]:
     """Features in whose bins a few rows of large precision weight decide on the errors."""
     if "error_rows" not in effect or "skewness_sign" not in effect:
         return []
-    rows, sign = [effect.variables[name].values for name in ("error_rows", "skewness_sign")]
+    columns = [effect.variables[name].values for name in ("error_rows", "skewness_sign")]
     texts = []
-    for k in positions:
-        of_bins = rows[k][np.isfinite(rows[k]) & (rows[k] > 0)]
-        enough = MIN_ROWS_WEIGHTED if sign[k] == 0 else MIN_ROWS
+    for name, rows, sign in zip(feature_names(effect), *columns, strict=True):
+        of_bins = rows[np.isfinite(rows) & (rows > 0)]
+        enough = MIN_ROWS_WEIGHTED if sign == 0 else MIN_ROWS
         if len(of_bins) and np.median(of_bins) < enough:
-            texts.append(f"{names[k]} ({np.median(of_bins):.0f})")
+            texts.append(f"{name} ({np.median(of_bins):.0f})")
     if not texts:
         return []
     return [
@@ -1066,8 +1058,8 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
         f"{rows_text(effect)}; local effects: {method_text(effect)}; "
         f"bins: {effect.attrs.get('bin_rule', 'given')}",
         f"Uncertainty: {source}",
-        *(bias_warnings(effect, None) if "verdict" in effect else ()),
-        *spread_notes(effect, None),
+        *(bias_warnings(effect) if "verdict" in effect else ()),
+        *spread_notes(effect),
     )
     text = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
     if "H" in columns:

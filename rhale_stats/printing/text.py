@@ -19,7 +19,6 @@ from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import (
     feature_names,
-    feature_position,
     method_text,
     rows_used,
     units_in,
@@ -50,20 +49,17 @@ def text_of(node: xr.Dataset, name: str) -> str:
     return str(node[name].values)
 
 
-def feature_counts(result: xr.Dataset, name: str, feature: str | int | None) -> list[str]:
+def feature_counts(result: xr.Dataset, name: str) -> list[str]:
     """Numbers of rows of the features that have some."""
     if name not in result:
         return []
-    names, counts = feature_names(result), result[name].values
-    places = range(len(names)) if feature is None else [feature_position(result, feature)]
-    return [f"{names[place]}: {counts[place]:.0f}" for place in places if counts[place] > 0]
+    counts = zip(feature_names(result), result[name].values, strict=True)
+    return [f"{feature}: {count:.0f}" for feature, count in counts if count > 0]
 
 
-def beyond_notes(
-    result: xr.Dataset, feature: str | int | None, where: str = "the bins"
-) -> list[str]:
+def beyond_notes(result: xr.Dataset, where: str = "the bins") -> list[str]:
     """A note on the rows beyond the outermost bins."""
-    counts = ", ".join(feature_counts(result, "n_beyond", feature))
+    counts = ", ".join(feature_counts(result, "n_beyond"))
     return [f"Rows beyond {where}, left out of their feature: {counts}."] if counts else []
 
 

@@ -57,6 +57,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     title = METHOD_NAMES[str(attrs["method"])]
     meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
     errors: list[str] = []
+    row, part = profile, profile
     if feature is None:
         title = f"{title}: effects on {output_text(profile)}"
         table = glance(profile, level)
@@ -74,7 +75,8 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         name = feature_names(profile)[feature_position(profile, feature)]
         title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
         title = f"{title} {output_text(profile)}"
-        table = tidy(profile.sel(feature=[name]), level)
+        row, part = profile.sel(feature=name), profile.sel(feature=[name])
+        table = tidy(part, level)
         has_errors = "std_error" in table
         heads = ["share", "curve", "std err", *bounds_text(level), "spread"]
         numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
@@ -86,8 +88,9 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             [percent(line["weight_share"]), *[cell(line, number) for number in numbers]]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
-        nominal = is_nominal(profile.sel(feature=name))
-        stubs = (table["level"] if nominal else table["x"].map(number_text)).tolist() or [name]
+        stubs = (table["level"] if is_nominal(row) else table["x"].map(number_text)).tolist() or [
+            name
+        ]
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
@@ -96,17 +99,16 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             errors += [
                 f"Standard errors treat {fixed} as fixed. "
                 f"Intervals: pointwise, {how_made(profile, 'curve', level)}. "
-                f"{parts_note(profile.sel(feature=name), 'curve', 'the curve')}".rstrip()
+                f"{parts_note(row, 'curve', 'the curve')}".rstrip()
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
     title = f"{title}{region_text(profile)}"
-    part = profile if feature is None else profile.sel(feature=name)
     model_rows = f"{attrs['model_rows']}"
     if attrs.get("answers_from", "predictions") != "predictions":
         model_rows += f", and {attrs['answers_from']} read"
     cells = [
-        ["Rows:", f"{rows_used(part)}", "Model asked for rows:", model_rows],
+        ["Rows:", f"{rows_used(row)}", "Model asked for rows:", model_rows],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
@@ -116,14 +118,14 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
         ]
     if "shap_value_error" in profile:
-        error = float(np.sqrt((part["shap_value_error"] ** 2).mean()))
+        error = float(np.sqrt((row["shap_value_error"] ** 2).mean()))
         errors += [
             f"Monte-Carlo standard error of a Shapley value: {number_text(error)} (root mean "
             f"square). More background rows make it smaller."
         ]
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
-    notes = [*beyond_notes(profile, feature), *errors, *meanings, *interval_notes(profile)]
+    notes = [*beyond_notes(part), *errors, *meanings, *interval_notes(profile)]
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
 
 
