@@ -24,7 +24,7 @@ from .ensembles.draws import DrawOptions, over_models
 from .ensembles.refits import RefitOptions, bootstrap_refit, cross_effects
 from .explanation.explain import explain
 from .explanation.settings import ExplainOptions
-from .explanation.tree import Explanation
+from .explanation.explain import Explanation
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.hypotheses import compare, hypotheses, wald_test

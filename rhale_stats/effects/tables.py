@@ -742,7 +742,7 @@ def _missing_notes(effect: xr.Dataset) -> list[str]:
         f"{names[k]} is missing in {counts[k]:.0f} row{'' if counts[k] == 1 else 's'}: the output "
         f"there differs by {_with_error(effect, k)} from that at {names[k]} = "
         f"{number_text(effect['missing_reference'].values[k])}."
-        for k in np.flatnonzero(np.isfinite(missing))
+        for k in np.flatnonzero(np.isfinite(missing)).tolist()
     ]
 
 
