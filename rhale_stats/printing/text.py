@@ -1,9 +1,10 @@
-"""Numbers, p-values, edges, heads and tables as text; pages that show a result."""
+"""Numbers, p-values, edges, heads and tables as text; values as JSON; pages that show a result."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from html import escape
 from itertools import chain, pairwise
@@ -479,3 +480,34 @@ def variables_table(result: xr.Dataset, most: int) -> PageTable:
             ends = [number_text(float(end)) for end in (np.nanmin(values), np.nanmax(values))]
         lines.append([str(name), ", ".join(map(str, variable.dims)), *ends])
     return table_of(["", "over", "lowest", "highest"], lines[:most], len(lines), "variables", "")
+
+
+# --- values as JSON and CSV hold them -------------------------------------------------------------
+
+
+def plain(value: Any, rounded: Callable[[float], float] = float) -> Any:
+    """A value made of what JSON knows: dicts, lists, texts, finite numbers, null.
+
+    A table is a list of its lines, each by the names of the columns.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry, rounded) for key, entry in value.items()}
+    if isinstance(value, pd.DataFrame):
+        names = list(map(str, value.columns))
+        columns = [plain(value[name].tolist(), rounded) for name in value.columns]
+        return [dict(zip(names, line, strict=True)) for line in zip(*columns, strict=True)]
+    if isinstance(value, np.ndarray | list | tuple | pd.Series):
+        return [plain(entry, rounded) for entry in value]
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return rounded(value) if math.isfinite(value) else None
+    text = str(value)
+    return None if text in ("NaT", "<NA>") else text
+
+
+def shorter(value: Any) -> Any:
+    """A number with eight digits, and what else as it is."""
+    return float(f"{value:.8g}") if isinstance(value, float) else value

@@ -20,8 +20,7 @@ from rhale_stats.answers.numbers import percent
 from rhale_stats.answers.sentences import pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.printing.plain import plain, shorter
-from rhale_stats.printing.text import count_text
+from rhale_stats.printing.text import count_text, plain, shorter
 from rhale_stats.reporting import figures
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature, ReportSize
 from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with_interval
