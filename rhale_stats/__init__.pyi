@@ -23,7 +23,7 @@ from .effects.tables import augment
 from .ensembles.draws import DrawOptions, over_models
 from .ensembles.refits import RefitOptions, bootstrap_refit, cross_effects
 from .explanation.explain import Explanation, explain
-from .explanation.settings import ExplainOptions
+from .explanation.request import ExplainOptions
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.hypotheses import compare, hypotheses, wald_test

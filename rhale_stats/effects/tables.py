@@ -59,16 +59,17 @@ from rhale_stats.printing.text import (
     feature_counts,
     head_of,
     holds_model,
+    includes_model,
     interval_labels,
     largest_first,
     number_cell,
     number_text,
-    output,
     output_text,
     percent,
     plain_table,
     pvalue_text,
     rows_text,
+    source_of,
     table_lines,
     table_of,
     uncertainty,
@@ -385,7 +386,7 @@ def _wald_columns(
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
     ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
-    tested = ~(zero | alike) & holds_model(source_text(effect, name))
+    tested = ~(zero | alike) & includes_model(effect, name)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(tested, estimate / se, np.nan)
     return {
@@ -400,11 +401,6 @@ def _wald_columns(
 
 # Reasons for which an estimate or its error is 0.
 _EXACT = (meaning.ZERO, meaning.ALIKE)
-
-
-def source_text(effect: Result, name: str) -> str:
-    """The source of the standard errors, in words."""
-    return str(effect[f"{name}_se"].attrs.get("source", "rows"))
 
 
 def complete(effect: xr.Dataset) -> xr.Dataset:
@@ -678,7 +674,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         title = f"{method_title(effect)}: effect of {label} on {output_text(effect)}"
         body, meanings, reasons = _bin_table(row, part, bounds, level)
     of_error = "average_effect" if row is None else "effect"
-    source = source_text(effect, of_error)
+    source = source_of(effect, of_error)
     result: Result = effect if row is None else row
     cells, title = head_of(result, title, source)
     if source == NOT_ESTIMATED:
@@ -867,8 +863,7 @@ def _level_table(row: FeatureResult, level: float) -> SimpleTable:
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)
     table = pd.DataFrame({"estimate": curve, "std_error": se})
-    tested = holds_model(source_text(row, "curve"))
-    if tested:
+    if includes_model(row, "curve"):
         table = table.assign(**student(curve, se, degrees))
     else:
         heads = [head for head in heads if head not in ("t", "P>|t|")]
@@ -894,7 +889,7 @@ def _edges_note(effect: Result) -> str:
 def _error_notes(effect: Result, name: str, level: float, *, has_bins: bool) -> list[str]:
     """Note on what standard errors hold, bin edges included, and on the method of the intervals."""
     edges = f" {_edges_note(effect)}" if has_bins else ""
-    if source_text(effect, name) == NOT_ESTIMATED:
+    if source_of(effect, name) == NOT_ESTIMATED:
         return [f"No standard errors.{edges}"] if has_bins else []
     of_model = OF_OUTCOME if is_of_outcome(effect) else FIXED
     fixed = HELD.get(str(effect.attrs.get("parameters", "")), of_model) + edges
@@ -1068,7 +1063,7 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
         text = f"{IMPORTANCE}. {text}"
     first = repr(lines[0][0])
     return Page(
-        f"{method_title(effect)}: effects on {output(effect)}",
+        f"{method_title(effect)}: effects on {output_text(effect)}",
         facts,
         (table_of(["", *columns], lines, len(names), "features", text),),
         f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
@@ -1095,15 +1090,15 @@ def _columns(
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
         columns |= {head: values_of("average_effect_ci", end) for end, head in enumerate(heads)}
-    for name in ("average_effect_se", "curve_se"):
-        if name in effect and bool(effect[name].notnull().any()):
-            return columns, uncertainty(str(effect[name].attrs.get("source", "rows")))
+    for name in ("average_effect", "curve"):
+        if f"{name}_se" in effect and bool(effect[f"{name}_se"].notnull().any()):
+            return columns, uncertainty(source_of(effect, name))
     return columns, NO_ERRORS
 
 
 def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
     """t and P of all features by head, where the standard errors include the model."""
-    if not holds_model(source_text(effect, "average_effect")):
+    if not includes_model(effect, "average_effect"):
         return {}
     table = glance(effect, 0.95)
     heads = {"t": "statistic", PVALUE: "p_value"}

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -35,12 +36,14 @@ from rhale_stats.explanation.outcome import (
     outcome_of,
 )
 from rhale_stats.explanation.request import (
+    Budget,
     Columns,
+    ExplainOptions,
     ExplainRequest,
     SeveralOutputsError,
     request_of,
+    seconds_of,
 )
-from rhale_stats.explanation.settings import Budget, ExplainOptions, seconds_of
 from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
@@ -270,11 +273,10 @@ def explain(
     >>> print(rs.summary(found, "x1"))  # doctest: +ELLIPSIS
     x1 matters, and differently from row to row...
     """
+    columns = Columns(features, categorical)
+    explain_one = partial(_of_one, model, X, y, columns, groups, level, progress=progress)
     try:
-        return _of_one(
-            model, X, y, Columns(features, categorical), groups, level, rng, settings, options,
-            progress=progress,
-        )  # fmt: skip
+        return explain_one(rng, settings, options)
     except SeveralOutputsError as several:
         if y is not None and not hasattr(model, "classes_"):
             raise
@@ -285,11 +287,7 @@ def explain(
     seed = number_of(rng)
     parts: dict[str, Explanation] = {}
     for label in labels:
-        part = _of_one(
-            model, X, y, Columns(features, categorical), groups, level,
-            seed, replace(settings, budget=share), replace(options, output=label),
-            progress=progress,
-        )  # fmt: skip
+        part = explain_one(seed, replace(settings, budget=share), replace(options, output=label))
         part.attrs["output_label"] = str(label)
         parts[str(label)] = part
     return of_outputs(parts)
@@ -318,9 +316,6 @@ def _of_one(
     ):
         warnings.simplefilter("always")
 
-        def step() -> None:
-            bar.update()
-
         request = request_of(model, X, y, columns, groups, options, clock, streams[0])
         deviation = request.deviation
         if y is not None:
@@ -328,13 +323,13 @@ def _of_one(
             observed, kind = observed_of(request)
             mean = request.share @ observed
             deviation = float(np.sqrt(request.share @ (observed - mean) ** 2))
-        step()
+        bar.update()
         delta = settings.matters * deviation
         curves = curves_of(request, level, int(streams[1].integers(2**53)))
-        step()
+        bar.update()
         rows = row_spread(request, level, clock, streams[2])
         curves = with_reliable(curves, rows.profile, delta)
-        step()
+        bar.update()
         sizes = sizes_of(request, curves, rows, delta, level, settings.percentiles)
         differ = [
             request.features[position]
@@ -342,18 +337,18 @@ def _of_one(
             if sizes.rows_differ[position] != "hardly"
         ][:MAX_TESTED]
         splits = splits_of(request, curves, differ, level, clock, streams[3])
-        step()
+        bar.update()
         outcome = None if y is None else outcome_of(request, level, clock, streams[4])
-        step()
+        bar.update()
         data = examine(request, settings.outcome, level, streams[5])
-        step()
+        bar.update()
         inputs = FactInputs(
             request, curves, rows, splits, outcome, delta, level, settings.percentiles
         )
         in_data = facts_in_data(data, request.features, sizes.rows_differ, request, delta)
         answers = answers_of(inputs, sizes, streams[1], in_data)
         changes = row_changes(curves)
-        step()
+        bar.update()
     answers.attrs |= {
         "n_rows": request.table.n_rows,
         "matters": float(settings.matters),

@@ -15,8 +15,7 @@ from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.described import described
-from rhale_stats.explanation.request import PERMUTED, ExplainRequest
-from rhale_stats.explanation.settings import Budget
+from rhale_stats.explanation.request import PERMUTED, Budget, ExplainRequest
 from rhale_stats.generics.hypotheses import wald_test
 from rhale_stats.generics.uncertainty import confband, confint
 from rhale_stats.inference.adjustment import adjusted

@@ -17,7 +17,7 @@ from rhale_stats.models.adapters.sklearn import linear_of, passes, sklearn_name,
 from rhale_stats.models.adapters.trees import trees_of
 from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.outputs import Outputs
-from rhale_stats.models.table import Table, Values
+from rhale_stats.models.table import Table, Values, Versions
 from rhale_stats.models.trees import Answer, Coefficients, LeafTable, Trees
 
 # Numbers of the columns that each column becomes.
@@ -255,7 +255,7 @@ class ReadModel:
         n_versions = max(map(len, versions.values()))
         rows = table.take(np.zeros(n_versions, dtype=np.int64))
         for position, values in versions.items():
-            rows = rows.holding(rows.stacked(position, [values])[0])
+            rows = rows.holding(rows.stacked([Versions(position, [values])])[0])
         as_given = self._given(rows.data)
         inputs = list(versions)
         if isinstance(as_given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):

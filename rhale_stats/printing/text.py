@@ -245,9 +245,15 @@ def _statistic(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.2e}"
 
 
-def output_text(effect: xr.Dataset) -> str:
-    """Name of the output of an effect, with its units."""
-    return with_units(effect.attrs["output_name"], effect.attrs["output_units"])
+def output_text(result: xr.Dataset) -> str:
+    """Name of the output of a result, with its units."""
+    attrs = result.attrs
+    return with_units(str(attrs.get("output_name", "output")), str(attrs.get("output_units", "")))
+
+
+def source_of(result: Result, name: str) -> str:
+    """The source of the standard errors of an estimate, in words."""
+    return str(result[f"{name}_se"].attrs.get("source", "rows"))
 
 
 def holds_model(source: str) -> bool:
@@ -451,17 +457,14 @@ def rows_text(result: xr.Dataset) -> str:
     return f"{text}; {n} feature{'s' if n > 1 else ''}"
 
 
-def uncertainty_line(result: xr.Dataset, standard_error: str, *, estimated: bool) -> str:
-    """What the standard errors of a result are of, where they are known."""
-    if not estimated:
-        return f"Uncertainty: {NO_ERRORS}"
-    return f"Uncertainty: {uncertainty(str(result[standard_error].attrs.get('source', 'rows')))}"
+def includes_model(result: Result, name: str) -> bool:
+    """Whether the standard errors of an estimate include the model: only then have they t and P."""
+    return holds_model(source_of(result, name))
 
 
-def output(result: xr.Dataset) -> str:
-    """Name of the output, with its units."""
-    attrs = result.attrs
-    return with_units(str(attrs.get("output_name", "output")), str(attrs.get("output_units", "")))
+def uncertainty_line(result: xr.Dataset, name: str, *, estimated: bool) -> str:
+    """What the standard errors of an estimate are of, where they are known."""
+    return f"Uncertainty: {uncertainty(source_of(result, name)) if estimated else NO_ERRORS}"
 
 
 def title_of(result: xr.Dataset) -> str:

@@ -19,14 +19,14 @@ from rhale_stats.printing.text import (
     bounds_text,
     cell,
     feature_lines,
-    holds_model,
+    includes_model,
     number_cell,
     number_text,
-    output,
     output_text,
     percent,
     region_text,
     rows_text,
+    source_of,
     table_lines,
     table_of,
     uncertainty,
@@ -95,7 +95,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
         if has_errors:
-            fixed = "the grid" if holds_model(_source(profile)) else "the model and the grid"
+            fixed = "the grid" if includes_model(profile, "curve") else "the model and the grid"
             errors += [
                 f"Standard errors treat {fixed} as fixed. "
                 f"Intervals: pointwise, {how_made(profile, 'curve', level)}. "
@@ -112,7 +112,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
-        cells.append(["Uncertainty:", uncertainty(_source(profile)), "", ""])
+        cells.append(["Uncertainty:", uncertainty(source_of(profile, "curve")), "", ""])
     if "shapley" in attrs:
         meanings += [
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
@@ -129,10 +129,6 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     return with_notes(with_facts(cells, title, lines, heads, stubs), notes)
 
 
-def _source(profile: xr.Dataset) -> str:
-    return str(profile["curve_se"].attrs["source"])
-
-
 def profile_page(profile: xr.Dataset, most: int) -> Page:
     """What is printed of a profile: the features of largest importance."""
     table = glance(profile, 0.95)
@@ -146,10 +142,10 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
     lines = feature_lines(table, columns, table["importance"].to_numpy(), most)
     first = repr(lines[0][0])
     return Page(
-        f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
+        f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output_text(profile)}",
         (
             rows_text(profile),
-            uncertainty_line(profile, "curve_se", estimated=has_errors),
+            uncertainty_line(profile, "curve", estimated=has_errors),
         ),
         (
             table_of(
@@ -190,7 +186,7 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
             se = row["curve_se"].values
             ends = ends_in_table(row, "curve", se, degrees_of(row), level)
             lines |= {"std_error": se}
-            if holds_model(str(row["curve_se"].attrs["source"])):
+            if includes_model(row, "curve"):
                 lines |= student(row["curve"].values, se, degrees_of(row))
             lines |= {"conf_low": ends[:, 0], "conf_high": ends[:, 1]}
         frames.append(pd.DataFrame(lines | {"spread": row["curve_std"].values}))

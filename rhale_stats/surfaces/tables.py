@@ -13,7 +13,6 @@ from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import ends_in_table, student
 from rhale_stats.inference.notes import parts_note
 from rhale_stats.schema.dimensions import with_part_facts
-from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import with_notes
 from rhale_stats.surfaces.ale2 import pair_name
 from rhale_stats.surfaces.inference import (
@@ -32,11 +31,12 @@ from rhale_stats.printing.text import (
     Page,
     bounds_text,
     facts_of,
-    holds_model,
+    includes_model,
     number_text,
-    output,
+    output_text,
     plain_table,
     pvalue_text,
+    source_of,
     table_of,
     uncertainty,
     uncertainty_line,
@@ -72,7 +72,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     )
     in_cells = ends[at_a, at_b]
     tested = {}
-    if holds_model(str(surface["second_effect_se"].attrs["source"])):
+    if includes_model(surface, "second_effect"):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
         tested = {
@@ -131,17 +131,14 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         for corner in chosen
     ]
     stubs = [corner_name(with_ends, corner) for corner in chosen]
-    output = with_units(attrs["output_name"], attrs["output_units"])
-    title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
+    about = f"{attrs['feature_a']} and {attrs['feature_b']} on {output_text(surface)}"
+    title = f"Second-order ALE: {about}"
     n_cells = with_ends["n_obs"].size
     facts = [
         ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
         ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
         ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
-        [
-            *("Uncertainty:", uncertainty(str(with_ends["surface_se"].attrs["source"]))),
-            *("", ""),
-        ],
+        ["Uncertainty:", uncertainty(source_of(with_ends, "surface")), "", ""],
     ]
     notes = []
     if attrs["n_filled"]:
@@ -155,8 +152,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         notes.append(
             f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
-    model = holds_model(str(with_ends["surface_se"].attrs["source"]))
-    fixed = "the cells" if model else "the model and the cells"
+    fixed = "the cells" if includes_model(with_ends, "surface") else "the model and the cells"
     method = with_ends["surface_ci"].attrs["method"].removeprefix("standard errors, ")
     notes += [
         f"Standard errors treat {fixed} as fixed. Intervals: pointwise, {method}. "
@@ -172,7 +168,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
 
 def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
     """t and P of a surface at all corners by their heads, where its error includes the model."""
-    if not holds_model(str(surface["surface_se"].attrs["source"])):
+    if not includes_model(surface, "surface"):
         return {}
     # What is 0 up to rounding has no statistic.
     se = surface["surface_se"].where(surface["surface_se"] > rounding(surface), 0.0).values
@@ -221,11 +217,11 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
     n_corners = int(surface["surface"].notnull().sum())
     empty = f", {attrs['n_empty']} of them without rows" if attrs["n_empty"] else ""
     return Page(
-        f"Second-order ALE: {pair_name(surface)} on {output(surface)}",
+        f"Second-order ALE: {pair_name(surface)} on {output_text(surface)}",
         (
             f"{attrs['n_rows']} rows; {surface['n_obs'].size} cells{empty}; "
             f"standard deviation of the surface over the rows: {number_text(size(surface))}",
-            uncertainty_line(surface, "surface_se", estimated=has_errors),
+            uncertainty_line(surface, "surface", estimated=has_errors),
         ),
         (
             table_of(

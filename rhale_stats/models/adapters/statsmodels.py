@@ -34,7 +34,7 @@ def prediction_function(results: Any) -> Callable[..., Any]:
     The rest is the search of patsy for missing values in every factor, and tables of pandas.
     """
     model = getattr(results, "model", None)
-    kind = type(model._model if isinstance(model, AlongVersions | ManyVersions) else model).__name__
+    kind = type(model._model if isinstance(model, AlongVersions) else model).__name__
     data = getattr(model, "data", None)
     design = getattr(data, "model_spec", None) or getattr(data, "design_info", None)
     if kind not in (*LINEAR, "MNLogit") or type(design).__name__ != "DesignInfo":
@@ -58,8 +58,8 @@ def prediction_function(results: Any) -> Callable[..., Any]:
 class AlongVersions:
     """A model of statsmodels, but for its predictions."""
 
-    def __init__(self, model: Any, directions: FloatArray) -> None:
-        self._model, self._directions = model, directions
+    def __init__(self, model: Any, versions: Any) -> None:
+        self._model, self._versions = model, versions
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -71,8 +71,8 @@ class Linear(AlongVersions):
     def predict(self, params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Change along every direction, and the prediction, (rows, directions + 1)."""
         exog = np.asarray(exog)
-        out = np.empty((len(exog), len(self._directions) + 1))
-        moved = np.matmul(exog, self._directions.T, out=out[:, :-1])
+        out = np.empty((len(exog), len(self._versions) + 1))
+        moved = np.matmul(exog, self._versions.T, out=out[:, :-1])
         out[:, -1] = self._model.predict(params, exog, *args, **kwargs)
         slope = slope_of(self._model)
         if slope is not None:
@@ -89,25 +89,19 @@ class OutputShares(AlongVersions):
         exog = np.asarray(exog)
         share = np.asarray(self._model.predict(params, exog, *args, **kwargs))
         # The first output is the reference, whose predictor is 0.
-        line = np.einsum("rk,dkj->rjd", exog, self._directions)
+        line = np.einsum("rk,dkj->rjd", exog, self._versions)
         line = np.concatenate([np.zeros_like(line[:, :1]), line], axis=1)
         moved = share[..., None] * (line - np.einsum("rj,rjd->rd", share, line)[:, None])
         return np.concatenate([moved, share[..., None]], axis=-1).reshape(len(exog), -1)
 
 
-class ManyVersions:
+class ManyVersions(AlongVersions):
     """A model of statsmodels whose predictions are made at many parameters at once."""
-
-    def __init__(self, model: Any, params: list[FloatArray]) -> None:
-        self._model, self._params = model, params
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
 
     def predict(self, _params: Any, exog: Any = None, *args: Any, **kwargs: Any) -> FloatArray:
         """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
         exog = exog if exog is None else np.asarray(exog)
-        answers = [self._model.predict(params, exog, *args, **kwargs) for params in self._params]
+        answers = [self._model.predict(params, exog, *args, **kwargs) for params in self._versions]
         together = stacked(answers)
         return together.reshape(len(together), -1)
 
