@@ -22,9 +22,8 @@ from .effects.rhale import rhale
 from .effects.tables import augment
 from .ensembles.draws import DrawOptions, over_models
 from .ensembles.refits import RefitOptions, bootstrap_refit, cross_effects
-from .explanation.explain import explain
-from .explanation.settings import ExplainOptions
-from .explanation.tree import Explanation
+from .explanation.explain import Explanation, explain
+from .explanation.request import ExplainOptions
 from .generics.compare_methods import compare_methods
 from .generics.datatree import to_datatree
 from .generics.hypotheses import compare, hypotheses, wald_test

@@ -374,8 +374,8 @@ def test_code_runs_and_prints_what_is_shown(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # On a slow machine budgets would leave something out.
     stopped = SimpleNamespace(perf_counter=lambda: 0.0)
-    monkeypatch.setattr("rhale_stats.explanation.settings.time", stopped)
-    monkeypatch.setattr("rhale_stats.explanation.in_data.MAX_SECONDS", np.inf)
+    monkeypatch.setattr("rhale_stats.explanation.request.time", stopped)
+    monkeypatch.setattr("rhale_stats.explanation.outcome.MAX_SECONDS", np.inf)
     names, printed, compared = {}, "", 0
     as_shown, (variable, file, stand_in, begin) = True, NEEDS.get(path.name, ("", "", None, ""))
     is_missing = stand_in is not None and variable not in os.environ

@@ -15,25 +15,11 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import units_in
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.variables import OUTPUT_UNITS
 
 Ends = tuple[float, float]
 UNKNOWN_ENDS: Ends = (float("nan"), float("nan"))
 NOT_EXAMINED = "not examined"
-# Facts in units of the output: percentage points where it is a probability.
-IN_UNITS = frozenset(
-    (
-        *("importance", "importance_ci", "row_spread", "row_spread_ci", "movement", "range"),
-        *(
-            "range_ci",
-            "apart",
-            "apart_ci",
-            "usual_change",
-            "usual_change_ci",
-            "in_data_change",
-            "in_data_ci",
-        ),
-    )
-)
 
 
 @dataclass(frozen=True)
@@ -91,8 +77,10 @@ def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
         columns["split_rule"] = np.array(
             [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
         )
-    for name in IN_UNITS & columns.keys():
-        columns[name] = columns[name] * float(answers.attrs.get("shown_times", 1.0))
+    # Percentage points where the output is a probability.
+    times = float(answers.attrs.get("shown_times", 1.0))
+    in_units = [name for name in names if answers[name].attrs.get("units") == OUTPUT_UNITS]
+    columns |= {name: columns[name] * times for name in in_units}
     return [
         AnswerLine(**{name: _plain(values[position]) for name, values in columns.items()})
         for position in range(answers.sizes["feature"])

@@ -1,33 +1,399 @@
-"""The commands on any model: `explain`, `regions` and `compare`."""
+"""The commands on any model: what they start from; `explain`, `report`, `regions`, `compare`."""
 
 from __future__ import annotations
 
 import argparse
+import re
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.cli.formula import listed_names
-from rhale_stats.cli.given import ModelInputs, local_of, with_errors
-from rhale_stats.cli.inputs import read_result
+from rhale_stats.arguments.words import one_line
+from rhale_stats.cli.formula import (
+    COLUMNS_LISTED,
+    Formula,
+    check_features,
+    listed_names,
+    plain,
+)
+from rhale_stats.cli.inputs import read_result, read_table, without_missing
 from rhale_stats.cli.interruption import UsageError
+from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
 from rhale_stats.cli.outputs import delivered, files_of, writers_of
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.explain import explain
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.tables import glance, summary, tidy
+from rhale_stats.generics.uncertainty import std_error
+from rhale_stats.local.local_effects import local_effects
+from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.forms import names_with_spaces
+from rhale_stats.models.outputs import Outputs, UnknownOutputError
+from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
+from rhale_stats.models.table import as_table
 from rhale_stats.regional.regions import regional_rhale, regions
 from rhale_stats.reporting.report import report
 
+# Rows that the model is asked for before the work.
+ROWS_TRIED = 5
+# Options whose columns a model does not take, unless it names them.
+NOT_OF_MODEL = ("outcome", "groups", "weights", "by")
+
+
+@dataclass(frozen=True)
+class ModelInputs:
+    """A model, the rows that it predicts, and what else is known of these rows.
+
+    ``X`` has the columns of the model, ``table`` those of the data. ``job`` is the fit of a
+    formula, None for a model from a file.
+    """
+
+    model: Any
+    X: pd.DataFrame
+    table: pd.DataFrame
+    name: str
+    y: pd.Series[Any] | None = None
+    groups: pd.Series[Any] | None = None
+    weights: pd.Series[Any] | None = None
+    job: Job | None = None
+
+    @classmethod
+    def from_arguments(cls, arguments: argparse.Namespace) -> ModelInputs:
+        """The model and the rows of a command.
+
+        Raises
+        ------
+        UsageError
+            What was given does not fit together: columns that are not there, a model that cannot
+            predict the rows.
+        """
+        return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
+
+
+def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
+    for name in ("outcome", "columns"):
+        if getattr(arguments, name, None) is not None:
+            raise UsageError(f"--{name} must be left out with --formula, which names its columns.")
+    if getattr(arguments, "keep_missing", False):
+        raise UsageError("--keep-missing must come with --model; a formula takes complete rows.")
+    job = job_of(arguments)
+    weights = _weights(arguments, job.table)
+    check_features(arguments.features, job.features, "regressors of the formula")
+    y = Formula.parsed(job.formula).outcome_of(job.data)
+    fitted = job.fitted()
+    return ModelInputs(fitted, job.data, job.table, job.formula, y, job.groups, weights, job)
+
+
+def _of_file(arguments: argparse.Namespace) -> ModelInputs:
+    if arguments.family is not None:
+        raise UsageError("--family must come with --formula; the model of --model is fitted.")
+    format_of(arguments.model, trust=arguments.trust)
+    table = read_table(arguments.data)
+    beside = columns_beside(arguments, table)
+    model, kind = load_model(arguments.model, trust=arguments.trust)
+    names = arguments.columns or columns_of(model, table)
+    if names is None:
+        used = [getattr(arguments, option, None) for option in NOT_OF_MODEL]
+        names = [name for name in table.columns if name not in used]
+    absent = [name for name in names if name not in table.columns]
+    if absent:
+        raise UsageError(
+            f"--model {arguments.model} takes columns that {arguments.data} lacks: "
+            f"{', '.join(absent)}. It has {listed_names(table)}."
+        )
+    check_features(arguments.features, names, "columns of the model")
+    keep_missing = getattr(arguments, "keep_missing", False)
+    needed = beside if keep_missing else list(dict.fromkeys([*names, *beside]))
+    table = without_missing(table, needed, arguments.data, "Fill them before.")
+    X = pd.DataFrame({name: plain(table[name]) for name in names})
+    if kind.levels:
+        texts = [name for name in names if not pd.api.types.is_numeric_dtype(X[name].dtype)]
+        X = X.astype(dict.fromkeys(texts, "category"))
+    y = None
+    if arguments.outcome is not None:
+        y = _as_predicted(plain(table[arguments.outcome]), getattr(model, "classes_", None))
+        X.attrs["output_name"] = str(y.name)
+    groups, weights = groups_of(arguments, table), _weights(arguments, table)
+    _try(model, X, arguments)
+    return ModelInputs(model, X, table, str(arguments.model), y, groups, weights)
+
+
+def columns_of(model: Any, data: pd.DataFrame) -> list[str] | None:
+    """Names of the columns that a model was fitted to, as the table writes them; None if unknown.
+
+    lightgbm and catboost number columns that had no names.
+    """
+    model_columns = columns_known_of(model, data.columns)
+    names = None if model_columns is None else list(model_columns.names)
+    if names is None and hasattr(model, "feature_names_"):
+        names = list(model.feature_names_)
+    if names is None and callable(getattr(model, "feature_name", None)):
+        names = list(model.feature_name())
+        names = list(map(str, names_with_spaces(names, data.columns)))
+    if names is None or all(re.fullmatch(r"(Column_)?\d+", name) for name in names):
+        return None
+    return names
+
+
+def _weights(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[Any] | None:
+    """The weights of the rows, checked, if a column is named."""
+    if arguments.weights is None:
+        return None
+    column = plain(table[arguments.weights])
+    if not pd.api.types.is_numeric_dtype(column.dtype) or not (column >= 0).all():
+        raise UsageError(
+            f"--weights must be a column of numbers from 0 upwards; {arguments.weights} is not."
+        )
+    return column
+
+
+def _as_predicted(y: pd.Series[Any], classes: Any) -> pd.Series[Any]:
+    """The outcome as the model writes it: numbers, or its classes, which a file has as text."""
+    if classes is None:
+        if pd.api.types.is_numeric_dtype(y.dtype):
+            return y
+        raise UsageError(
+            f"--outcome must be a column of numbers for a model that predicts numbers; {y.name} "
+            f"holds {', '.join(map(str, y.unique()[:COLUMNS_LISTED]))}."
+        )
+    of_class = {str(level): level for level in classes}
+    if set(of_class) == {"False", "True"}:
+        of_class |= {"0": classes[0], "1": classes[1]}
+    unknown = [str(value) for value in y.unique() if str(value) not in of_class]
+    if not unknown:
+        return pd.Series([of_class[str(value)] for value in y], name=y.name)
+    if y.isin(list(classes)).all():
+        return y
+    raise UsageError(
+        f"--outcome must be a column of the model's classes, {', '.join(map(str, classes))}; "
+        f"{y.name} holds {', '.join(unknown[:COLUMNS_LISTED])}."
+    )
+
+
+def _try(model: Any, X: pd.DataFrame, arguments: argparse.Namespace) -> None:
+    """Ask the model for a few rows, before the work."""
+    try:
+        outputs = Outputs(model, as_table(X.head(ROWS_TRIED)), arguments.output)
+        outputs(outputs.table.copied())
+    except UnknownOutputError as error:
+        raise UsageError(f"--{error}") from error
+    except Exception as error:
+        raise UsageError(
+            f"--model {arguments.model} must predict the rows of {arguments.data}; for the first "
+            f"of them: {one_line(error).rstrip('. ')}. --columns gives the columns that it takes, "
+            f"in its order; here {', '.join(map(str, X.columns[:COLUMNS_LISTED]))}."
+        ) from error
+    if len(outputs.labels) > 1:
+        raise UsageError(
+            f"--output must name one output of the model, which are "
+            f"{', '.join(map(str, outputs.labels))}."
+        )
+
+
+# Objectives of catboost whose models answer with probabilities.
+OF_CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
+
+
+class Format(NamedTuple):
+    """Files of one format: their suffixes, the library that loads them, and how.
+
+    ``runs_code`` says that a file may hold any code, which runs as it is loaded. ``levels`` says
+    that columns of text are levels of the model and have the type of categories.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    library: str
+    load: Callable[[Path], Any]
+    runs_code: bool = False
+    levels: bool = False
+
+
+def _onnx(path: Path) -> Any:
+    import onnxruntime
+
+    # Warnings of a graph are for its author.
+    onnxruntime.set_default_logger_severity(3)
+    return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+
+
+def _xgboost(path: Path) -> Any:
+    import xgboost
+
+    booster = xgboost.Booster()
+    booster.load_model(path)
+    return booster
+
+
+def _lightgbm(path: Path) -> Any:
+    import lightgbm
+
+    _check_trees(path.read_bytes())
+    return lightgbm.Booster(model_file=path)
+
+
+def _check_trees(text: bytes) -> None:
+    """Raise ``ValueError`` unless a file of lightgbm has all its trees.
+
+    lightgbm ends the process where one is cut off.
+    """
+    head, _, rest = text.partition(b"\n\n")
+    sizes = re.search(rb"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
+    if not text.startswith(b"tree\n") or sizes is None:
+        raise ValueError("it does not begin as a model in text")
+    trees = rest.lstrip(b"\n")[: sum(map(int, sizes[1].split()))]
+    if trees.count(b"Tree=") != len(sizes[1].split()) or b"\nend of trees" not in text:
+        raise ValueError("it is cut off")
+
+
+def _catboost(path: Path) -> Any:
+    import catboost
+
+    model = catboost.CatBoost().load_model(str(path))
+    if str(model.get_all_params().get("loss_function")) in OF_CLASSES:
+        return catboost.CatBoostClassifier().load_model(str(path))
+    return model
+
+
+def _joblib(path: Path) -> Any:
+    import joblib
+
+    return joblib.load(path)
+
+
+def _torch(path: Path) -> Any:
+    import torch
+
+    model = torch.load(path, map_location="cpu", weights_only=False)
+    if not isinstance(model, torch.nn.Module):
+        raise ValueError(
+            f"it holds a {type(model).__name__}; save the whole module, as in "
+            f"torch.save(model, path), or export it to ONNX"
+        )
+    return model
+
+
+FORMATS = (
+    Format("ONNX", (".onnx",), "onnxruntime", _onnx),
+    Format("xgboost", (".json", ".ubj"), "xgboost", _xgboost, levels=True),
+    Format("lightgbm", (".txt", ".lgb", ".lgbm"), "lightgbm", _lightgbm, levels=True),
+    Format("catboost", (".cbm",), "catboost", _catboost),
+    Format("joblib", (".joblib", ".pkl", ".pickle"), "joblib", _joblib, runs_code=True),
+    Format("PyTorch", (".pt", ".pth"), "torch", _torch, runs_code=True),
+)
+
+
+def format_of(path: Path, *, trust: bool) -> Format:
+    """The format of a model's file, which may be loaded.
+
+    Raises
+    ------
+    UsageError
+        Its suffix is not known, its library is missing, or it runs code and
+        ``--trust`` was not given.
+    """
+    suffix = path.suffix.lower()
+    kind = next((candidate for candidate in FORMATS if suffix in candidate.suffixes), None)
+    if kind is None:
+        suffixes = "; ".join(
+            f"{', '.join(candidate.suffixes)} ({candidate.name})" for candidate in FORMATS
+        )
+        raise UsageError(f"--model must be a file whose suffix is known, {suffixes}; got {path}.")
+    if kind.runs_code and not trust:
+        raise UsageError(
+            f"--model {path} must come with --trust: loading a file of {kind.name} runs the code "
+            f"in it. Use --trust only for files of your own or of a source that you trust. Files "
+            f"of ONNX, xgboost, lightgbm and catboost need none."
+        )
+    if find_spec(kind.library) is None:
+        raise UsageError(
+            f"--model {path} needs {kind.library}, which is not installed: pip install "
+            f"{kind.library}."
+        )
+    return kind
+
+
+def load_model(path: Path, *, trust: bool) -> tuple[Any, Format]:
+    """The model in a file, and the format of the file.
+
+    Raises
+    ------
+    UsageError
+        As `format_of`; or the file cannot be loaded.
+    """
+    kind = format_of(path, trust=trust)
+    try:
+        return kind.load(path), kind
+    except Exception as error:
+        # xgboost adds where in C++ an error arose.
+        message = one_line(error).partition(" Stack trace:")[0]
+        raise UsageError(
+            f"--model must be a model that {kind.library} can load; {path}: {message.rstrip('. ')}."
+        ) from error
+
+
+def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = None) -> xr.Dataset:
+    """Local effects of the features asked for, of all rows or of some of them."""
+    X, weights = inputs.X, inputs.weights
+    if rows is not None:
+        X = X[rows].reset_index(drop=True)
+        weights = None if weights is None else weights[rows].reset_index(drop=True)
+    for name in arguments.features or []:
+        if not pd.api.types.is_numeric_dtype(X[name].dtype):
+            raise UsageError(
+                f"--feature must be a column of numbers; {name} is not. `explain` also shows "
+                f"effects of categories."
+            )
+    features = arguments.features or (None if inputs.job is None else _numeric(inputs))
+    with warnings.catch_warnings():
+        # A model that was fitted to an array gets the columns of the table in their order.
+        warnings.filterwarnings("ignore", "X has feature names, but")
+        return local_effects(
+            inputs.model,
+            X,
+            features=features,
+            weights=weights,
+            output=arguments.output,
+            progress=not getattr(arguments, "no_progress", False),
+        )
+
+
+def with_errors(
+    inputs: ModelInputs, effect: xr.Dataset, local: xr.Dataset, rows: Any = None
+) -> xr.Dataset:
+    """With errors of the rows, all or some, and of the parameters of a model that has them."""
+    groups = inputs.groups
+    if has_parameters(inputs.model):
+        if rows is not None:
+            local = local.assign_coords({ROW_NUMBER: ("obs", np.flatnonzero(rows))})
+        return std_error(effect, local, groups=groups, model=inputs.model, X=inputs.X)
+    if groups is not None and rows is not None:
+        groups = groups[rows].reset_index(drop=True)
+    return std_error(effect, local, groups=groups)
+
+
+def _numeric(inputs: ModelInputs) -> list[str]:
+    """Regressors of a formula that are continuous."""
+    return [
+        name
+        for name in (inputs.job.features if inputs.job is not None else [])
+        if pd.api.types.is_numeric_dtype(inputs.X[name].dtype) and inputs.X[name].nunique() > 2
+    ]
+
+
+# --- the commands ---------------------------------------------------------------------------------
+
+
 # Options that `explain` has by the same name.
 OF_EXPLAIN = ("features", "categorical", "matters", "level", "held_out", "budget", "output")
-# What the answer of `explain` ends with for users of Python.
-HINTS = "\n\nrs."
 # Attributes of an explanation that are no part of its answer in JSON.
 LINES = ("cut", "notes")
 # Columns of the table of regions that are printed.
@@ -65,7 +431,7 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     answer |= {"kind": attrs["model"], "model": inputs.name, "features": tidy(explanation)}
     writers = writers_of(explanation.contents, answer["features"], answer)
     writers[".html"] = partial(report, explanation)
-    return delivered(files, writers, str(explanation).partition(HINTS)[0], answer)
+    return delivered(files, writers, str(explanation), answer)
 
 
 # --- regions --------------------------------------------------------------------------------------
@@ -204,3 +570,24 @@ def effect_in(path: Path, what: str) -> xr.Dataset:
         f"{what} must hold effects, as `fit` and `explain` write them; {path} does not. It has "
         f"{', '.join(map(str, [*tree.children, *tree.data_vars])) or 'nothing'}."
     )
+
+
+# --- report ---------------------------------------------------------------------------------------
+
+
+def report_job(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Write the report of a saved explanation."""
+    path: Path = arguments.tree
+    arguments.out = [arguments.out or path.with_suffix(".html")]
+    files = files_of(arguments)
+    tree = read_result(path, "TREE")
+    if tree.attrs.get("method") != "explain":
+        raise UsageError(
+            f"TREE must be an explanation, as `explain --out tree.nc` writes it; {path} is not: "
+            f"its method is {tree.attrs.get('method', 'not known')}."
+        )
+    features = list(map(str, tree["answers"].to_dataset()["feature"].values))
+    check_features(arguments.features, features, f"features of {path}")
+    options = {"title": arguments.title, "features": arguments.features}
+    options |= {"open_features": arguments.open, "print": arguments.print}
+    return delivered(files, {".html": partial(report, tree, **options)})

@@ -1,17 +1,21 @@
-"""The command line: jobs, exit status, and where the output goes."""
+"""The command line: jobs, exit status, and where the output goes; the command `version`."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import os
+import platform
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout, suppress
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
+from rhale_stats._version import __version__
 from rhale_stats.arguments.words import one_line, print_warning
 from rhale_stats.cli.interruption import (
     INTERRUPTED,
@@ -116,3 +120,36 @@ def _run(arguments: argparse.Namespace) -> None:
         from rhale_stats.cli.outputs import as_json
 
         print(as_json(answer))
+
+
+# --- version --------------------------------------------------------------------------------------
+
+
+# What results depend on, and the libraries of models.
+LIBRARIES = ("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib")
+OF_MODELS = (
+    *("scikit-learn", "xgboost", "lightgbm", "catboost", "onnxruntime", "torch", "jax"),
+    *("pygam", "pyarrow", "polars", "zarr", "dask"),
+)
+
+
+def version_job(_arguments: argparse.Namespace) -> dict[str, Any]:
+    """Print the versions of the package, of Python and of the libraries."""
+    versions: dict[str, str | None] = {
+        "rhale-stats": __version__,
+        "python": platform.python_version(),
+    }
+    versions |= {name: version_of(name) for name in LIBRARIES}
+    versions |= {name: version_of(name) for name in OF_MODELS}
+    width = max(map(len, versions))
+    for name, number in versions.items():
+        print(f"{name:<{width}}  {number or 'not installed'}")
+    return {**versions, "system": platform.platform()}
+
+
+def version_of(name: str) -> str | None:
+    """The version of an installed library, or None."""
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -17,7 +17,7 @@ import xarray as xr
 
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
-from rhale_stats.printing.plain import plain
+from rhale_stats.printing.text import plain
 from rhale_stats.schema.layout import compact, each_result
 
 # What writes a file, by its suffix.

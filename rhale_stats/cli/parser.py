@@ -292,7 +292,7 @@ COMMANDS = (
     ),
     Command(
         "report",
-        "report:report_job",
+        "commands:report_job",
         "write the report of an explanation that `explain` saved",
         ("tree.nc", 'tree.zarr --out report.html --title "Visits to a doctor" --overwrite'),
         {
@@ -403,7 +403,7 @@ COMMANDS = (
     ),
     Command(
         "version",
-        "versions:version_job",
+        "main:version_job",
         "print the versions of the package, of Python and of the libraries",
         ("", "--json"),
         {},

@@ -18,6 +18,7 @@ from rhale_stats.answers.sentences import answers_in, outputs_in, threshold_of
 from rhale_stats.answers.sentences import units_of as shown_units
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.frame import Content
+from rhale_stats.printing.text import output_text
 from rhale_stats.schema.features import feature_position, units_of, with_units
 from rhale_stats.schema.validation import validated
 
@@ -217,8 +218,7 @@ def plot_outcome(
         x = with_units("", units).strip()
         contents.append(Content(draw, str(answers["label"].values[number]), x, units))
     panels = frame.draw_grid(contents, n_columns, ax, "one a feature")
-    text = with_units(str(answers.attrs["output_name"]), str(answers.attrs["output_units"]))
-    frame.name_axes(panels[0], y=text)
+    frame.name_axes(panels[0], y=output_text(answers))
     return panels
 
 

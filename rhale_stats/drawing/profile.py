@@ -20,7 +20,7 @@ from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.drawing.rows import RowColours, coloured
 from rhale_stats.drawing.surface import draw_pair
 from rhale_stats.inference.notes import is_of_both, with_rows_alone
-from rhale_stats.printing.text import holds_model
+from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.inference import one_relative
 from rhale_stats.schema.dimensions import OUTPUT
@@ -440,7 +440,7 @@ def _errors(row: xr.Dataset) -> list[_Error]:
         by_rows = "curve_ci_rows" in parts
     else:
         name, text, more = "curve_se", STANDARD_ERROR, ""
-        by_rows = "curve_se_rows" in row and is_of_both(str(row[name].attrs.get("source", "")))
+        by_rows = "curve_se_rows" in row and is_of_both(source_of(row, "curve"))
     if name in row:
         out.append(_Error(ends(name), label(name, text + more), "whole" if by_rows else ""))
     if by_rows:

@@ -23,6 +23,7 @@ from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, Panels
 from rhale_stats.drawing.rows import RowsInBins, draw_rug, rows_of
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.local.rows import estimation_rows
+from rhale_stats.printing.text import output_text
 from rhale_stats.regional.splits import ROOT_RULE
 from rhale_stats.regional.tables import LOSS_NAMES, loss_text, loss_units, rejected
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
@@ -324,12 +325,10 @@ def plot_tree(tree: xr.Dataset, ax: Axes | None = None) -> Axes:
                 panel.plot(x, y, color=frame.REFERENCE, linewidth=1.0, zorder=1)
         for node in range(tree.sizes["node"]):
             _draw_box(panel, tree.isel(node=node), place[node], float(tree["loss"][0]))
-        output = with_units(
-            str(tree.attrs.get("output_name", "output")), str(tree.attrs.get("output_units", ""))
-        )
         name, units = str(tree["feature"].values), str(tree["feature_units"].values)
         feature_text = with_units(label_of(tree, name), units)
-        frame.name_axes(panel, title=f"Regions of the effect of {feature_text} on {output}")
+        title = f"Regions of the effect of {feature_text} on {output_text(tree)}"
+        frame.name_axes(panel, title=title)
         loss = str(tree.attrs["loss_kind"])
         text = f"loss: {LOSS_NAMES.get(loss, loss)} [{loss_units(tree, units)}]"
         how: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "small"}

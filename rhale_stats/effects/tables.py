@@ -60,15 +60,16 @@ from rhale_stats.printing.text import (
     feature_counts,
     head_of,
     holds_model,
+    includes_model,
     interval_labels,
     largest_first,
     number_cell,
     number_text,
-    output,
     output_text,
     percent,
     pvalue_text,
     rows_text,
+    source_of,
     table_lines,
     table_of,
     uncertainty,
@@ -124,12 +125,12 @@ def within_bins(row: FeatureResult) -> FloatArray:
     return np.stack([low.min(axis=1), high.max(axis=1)])
 
 
-def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
-    """Note on features whose spread changes within bins of the effect."""
+def spread_notes(effect: xr.Dataset, *, alone: bool = False) -> list[str]:
+    """Note on features whose spread changes within bins of the effect, or on one that is alone."""
     if "spread" not in effect:
         return []
     texts = []
-    for row in each_feature(effect) if feature is None else [one_feature(effect, feature)]:
+    for row in each_feature(effect):
         low, high = within_bins(row)
         if row.sizes["spread_bin"] > 1 and (high > NOTABLE * low).any():
             spread = row["spread"].values
@@ -138,7 +139,7 @@ def spread_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     if not texts:
         return []
     note = f"The spread of the local effects changes within bins of {', '.join(texts)}"
-    if feature is not None:
+    if alone:
         return [f"{note}. heterog. is its average over a bin."]
     return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
 
@@ -378,7 +379,7 @@ def _wald_columns(
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
     ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
-    tested = ~(zero | alike) & holds_model(source_text(effect, name))
+    tested = ~(zero | alike) & includes_model(effect, name)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(tested, estimate / se, np.nan)
     return {
@@ -393,11 +394,6 @@ def _wald_columns(
 
 # Reasons for which an estimate or its error is 0.
 _EXACT = (meaning.ZERO, meaning.ALIKE)
-
-
-def source_text(effect: Result, name: str) -> str:
-    """The source of the standard errors, in words."""
-    return str(effect[f"{name}_se"].attrs.get("source", "rows"))
 
 
 def complete(effect: xr.Dataset) -> xr.Dataset:
@@ -537,8 +533,8 @@ def _cell(name: str, value: Any) -> str:
     return pvalue_text(value) if "pvalue" in name else number_text(value)
 
 
-def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[Table, list[str]]:
-    """Results of `check_unbiased`: one line per feature, or per bin."""
+def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, list[str]]:
+    """Results of `check_unbiased`: one line per feature, or per bin of one."""
     along, verdict = along_axis(effect), effect["verdict"].attrs
     notes = [
         "bin error: variance of the mean effect within the bin, a part of the variance of local "
@@ -546,8 +542,7 @@ def bias_table(effect: xr.Dataset, feature: str | int | None) -> tuple[Table, li
         f"P: no bin error, the larger p-value of two tests of neighbouring rows (math [14]), "
         f"adjusted ({effect['bin_error_pvalue_adjusted'].attrs['adjust']}).",
     ]
-    if feature is not None:
-        row = one_feature(effect, feature)
+    if row is not None:
         columns = BIAS | ({} if along else DENSITY_BIAS) | {"verdict": "verdict"}
         table = Table(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
         meant = "density bias: bias of the effect where rows are denser on one side of the bin."
@@ -608,8 +603,8 @@ def _curve_bias(row: FeatureResult) -> float:
     return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
 
 
-def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[Table, list[str]]:
-    """Results of `jump_check`: one line per feature, or per bin."""
+def jump_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, list[str]]:
+    """Results of `jump_check`: one line per feature, or per bin of one."""
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
         "jump: mean change of the output across a bin that the local effects miss. spread: its "
@@ -617,9 +612,9 @@ def jump_table(effect: xr.Dataset, feature: str | int | None) -> tuple[Table, li
         f"Where P, adjusted ({adjust}), is small, use narrower bins or "
         'local_effects(..., method="finite_difference").',
     ]
-    if feature is not None:
-        row = one_feature(effect, feature)
-        return Table(_lines(row, JUMPS), [*JUMPS.values()], bin_labels(row), JUMP_TITLE), notes
+    if row is not None:
+        heads = [*JUMPS.values()]
+        return Table(_lines(row, JUMPS), heads, bin_labels(row), JUMP_TITLE), notes
     notes.append(
         f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
         f"below {SIGNIFICANCE:g}."
@@ -661,60 +656,61 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     """`summary` of effects in bins: one line per feature, or per bin of one feature."""
     effect = complete(effect)
     bounds = bounds_text(level)
+    row, part = None, effect
     if feature is None:
         title = f"{method_title(effect)}: effects on {output_text(effect)}"
         body, meanings, reasons = _feature_table(effect, bounds, level)
     else:
-        name = feature_names(effect)[feature_position(effect, feature)]
-        label = with_units(name, units_of(effect, name))
+        row = one_feature(effect, feature)
+        part = effect.sel(feature=[row.name])
+        label = with_units(row.name, units_of(effect, row.name))
         title = f"{method_title(effect)}: effect of {label} on {output_text(effect)}"
-        body, meanings, reasons = _bin_table(effect, name, bounds, level)
-    of_error = "average_effect" if feature is None else "effect"
-    source = source_text(effect, of_error)
-    result = effect if feature is None else one_feature(effect, feature)
+        body, meanings, reasons = _bin_table(row, part, bounds, level)
+    of_error = "average_effect" if row is None else "effect"
+    source = source_of(effect, of_error)
+    result: Result = effect if row is None else row
     cells, title = head_of(result, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
-    if "n_beyond" in result:
-        n_beyond = f"{result['n_beyond'].values.max():.0f}"
-        number = f"at most {n_beyond}" if feature is None else n_beyond
+    if "n_beyond" in effect:
+        n_beyond = f"{part['n_beyond'].values.max():.0f}"
+        number = f"at most {n_beyond}" if row is None else n_beyond
         cells[-1][2:] = ["Rows beyond the bins:", number]
-    elif feature is None:
+    elif row is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
     tables = with_facts(cells, title, lines, heads, stubs)
-    if feature is not None and is_categorical(one_feature(effect, feature)):
-        row = one_feature(effect, feature)
-        tables.append(_level_table(row, level))
-        order = str(row["order"].values)
-        meanings += [
-            "Each effect is the mean difference between two neighbouring levels, over the rows of "
-            "both. A row can enter two effects; standard errors account for it.",
-            f"Level order: {ORDERS.get(order, order)}. Standard errors do not include the choice "
-            f"of order.",
-        ]
-    if feature is not None:
-        spreads = spread_table(one_feature(effect, feature), level)
-        tables += [] if spreads is None else [spreads]
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
-    has_bins = feature is None or (result.sizes["bin"] > 0 and not is_categorical(result))
+    has_bins = row is None or (row.sizes["bin"] > 0 and not row.is_categorical)
+    if row is not None:
+        if row.is_categorical:
+            tables.append(_level_table(row, level))
+            order = str(row["order"].values)
+            meanings += [
+                "Each effect is the mean difference between two neighbouring levels, over the rows "
+                "of both. A row can enter two effects; standard errors account for it.",
+                f"Level order: {ORDERS.get(order, order)}. Standard errors do not include the "
+                f"choice of order.",
+            ]
+        spreads = spread_table(row, level)
+        tables += [] if spreads is None else [spreads]
     checks = []
     for check, table in (("verdict", bias_table), ("jump", jump_table)):
         if check in effect:
-            extra, extra_notes = table(effect, feature)
+            extra, extra_notes = table(effect, row)
             tables.append(extra)
             checks += extra_notes
     # What makes a number invalid comes before what it means.
     notes = [
-        *bias_warnings(effect, feature),
-        *_group_notes(effect, feature),
-        *spread_notes(effect, feature),
-        *tail_notes(effect, feature),
+        *bias_warnings(part),
+        *_group_notes(part),
+        *spread_notes(part, alone=row is not None),
+        *tail_notes(part),
         *reasons,
-        *beyond_notes(effect, feature, OUTCOME_BINS if is_of_outcome(effect) else BINS),
-        *_missing_notes(effect, feature),
+        *beyond_notes(part, OUTCOME_BINS if is_of_outcome(effect) else BINS),
+        *_missing_notes(part),
         *checks,
-        *_error_notes(effect if feature is None else result, of_error, level, has_bins=has_bins),
+        *_error_notes(result, of_error, level, has_bins=has_bins),
         *meanings,
         *([bins_note(effect.attrs)] if has_bins else []),
         *interval_notes(effect),
@@ -722,22 +718,20 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     return Summary(tables, notes)
 
 
-def _missing_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def _missing_notes(effect: xr.Dataset) -> list[str]:
     """Notes on rows without a value: what it does to the output, or that they are left out."""
-    out = feature_counts(effect, "n_missing", feature)
+    out = feature_counts(effect, "n_missing")
     if not out:
         return []
     if "missing_effect" not in effect:
         return [f"Rows without a value, left out of their feature: {', '.join(out)}."]
     names, counts = feature_names(effect), effect["n_missing"].values
-    places = range(len(names)) if feature is None else [feature_position(effect, feature)]
     missing = effect["missing_effect"].values  # NaN of levels: "missing" is one of them
     return [
         f"{names[k]} is missing in {counts[k]:.0f} row{'' if counts[k] == 1 else 's'}: the output "
         f"there differs by {_with_error(effect, k)} from that at {names[k]} = "
         f"{number_text(effect['missing_reference'].values[k])}."
-        for k in places
-        if np.isfinite(missing[k])
+        for k in np.flatnonzero(np.isfinite(missing)).tolist()
     ]
 
 
@@ -817,11 +811,10 @@ def _feature_table(
 
 
 def _bin_table(
-    effect: xr.Dataset, name: str, bounds: list[str], level: float
+    row: FeatureResult, effect: xr.Dataset, bounds: list[str], level: float
 ) -> tuple[Body, list[str], list[str]]:
-    """One line per bin, notes on the columns, and reasons for zeros."""
-    row = one_feature(effect, name)
-    table = tidy(effect.sel(feature=[name]), level)
+    """One line per bin of a feature, notes on the columns, and reasons for zeros."""
+    table = tidy(effect, level)
     wald = _wald_heads(table, "effect", bounds)
     heads = ["rows", *wald.values(), "heterog.", "std err"]
     numbers = ["heterogeneity", "heterogeneity_se"]
@@ -863,8 +856,7 @@ def _level_table(row: FeatureResult, level: float) -> Table:
     curve, se = row["curve"].values, row["curve_se"].values
     ends = ends_in_table(row, "curve", se, degrees, level)
     table = pd.DataFrame({"estimate": curve, "std_error": se})
-    tested = holds_model(source_text(row, "curve"))
-    if tested:
+    if includes_model(row, "curve"):
         table = table.assign(**student(curve, se, degrees))
     else:
         heads = [head for head in heads if head not in ("t", "P>|t|")]
@@ -890,7 +882,7 @@ def _edges_note(effect: Result) -> str:
 def _error_notes(effect: Result, name: str, level: float, *, has_bins: bool) -> list[str]:
     """Note on what standard errors hold, bin edges included, and on the method of the intervals."""
     edges = f" {_edges_note(effect)}" if has_bins else ""
-    if source_text(effect, name) == NOT_ESTIMATED:
+    if source_of(effect, name) == NOT_ESTIMATED:
         return [f"No standard errors.{edges}"] if has_bins else []
     of_model = OF_OUTCOME if is_of_outcome(effect) else FIXED
     fixed = HELD.get(str(effect.attrs.get("parameters", "")), of_model) + edges
@@ -899,11 +891,11 @@ def _error_notes(effect: Result, name: str, level: float, *, has_bins: bool) -> 
     return [f"{text} {parts}".rstrip()]
 
 
-def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def _group_notes(effect: xr.Dataset) -> list[str]:
     """Note on bins whose standard errors by groups have hardly any degrees of freedom."""
-    if "effect_df" not in effect:
-        return []
-    named = _bins_named(effect, (effect["effect_df"] < MIN_DEGREES).values, feature)
+    named = ""
+    if "effect_df" in effect:
+        named = _bins_named(effect, (effect["effect_df"] < MIN_DEGREES).values)
     if not named:
         return []
     return [
@@ -913,15 +905,13 @@ def _group_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
     ]
 
 
-def _bins_named(effect: xr.Dataset, marked: NDArray[np.bool_], feature: str | int | None) -> str:
-    """Features with marked bins, (feature, bin), and how many; of all features, or of one."""
-    if feature is not None:
-        marked = marked & (np.arange(len(marked)) == feature_position(effect, feature))[:, None]
+def _bins_named(effect: xr.Dataset, marked: NDArray[np.bool_]) -> str:
+    """Features with marked bins, (feature, bin), and how many."""
     counts = zip(feature_names(effect), marked.sum(axis=1), effect["n_bins"].values, strict=True)
     return ", ".join(f"{name} ({count} of {bins} bins)" for name, count, bins in counts if count)
 
 
-def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def bias_warnings(effect: xr.Dataset) -> list[str]:
     """Warnings of heterogeneity that is biased by more than its standard error."""
     if "debiased" in effect.attrs:
         return ["heterog. is free of bin error: it comes from differences of neighbouring rows."]
@@ -931,7 +921,7 @@ def bias_warnings(effect: xr.Dataset, feature: str | int | None) -> list[str]:
         large = linear_bin_error(effect, significance=SIGNIFICANCE).values
     else:
         return []
-    named = _bins_named(effect, large, feature)
+    named = _bins_named(effect, large)
     if not named:
         return []
     return [
@@ -974,21 +964,20 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
         return np.asarray(total / rows.sum(axis=-1))
 
 
-def tail_notes(effect: xr.Dataset, feature: str | int | None) -> list[str]:
+def tail_notes(effect: xr.Dataset) -> list[str]:
     """Notes on features whose tails or weights make intervals too short."""
     if not has_moments(effect) or "heterogeneity_se" not in effect:
         return []
-    names = feature_names(effect)
-    positions = list(range(len(names))) if feature is None else [feature_position(effect, feature)]
-    return _heavy_tails(effect, names, positions) + _heavy_weights(effect, names, positions)
+    return _heavy_tails(effect) + _heavy_weights(effect)
 
 
-def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_tails(effect: xr.Dataset) -> list[str]:
     values = kurtosis(effect)
-    heavy = [k for k in positions if values[k] > HEAVY]
-    texts = [f"{names[k]} ({number_text(values[k])})" for k in heavy]
-    if not texts:
+    heavy = values > HEAVY
+    if not heavy.any():
         return []
+    features = zip(feature_names(effect), values, heavy, strict=True)
+    texts = [f"{name} ({number_text(value)})" for name, value, is_heavy in features if is_heavy]
     # Intervals by parameters are as wide as the error of the model says.
     short = (
         "are too short there"
@@ -1012,17 +1001,17 @@ def _heavy_tails(effect: xr.Dataset, names: list[str], positions: list[int]) -> 
     ]
 
 
-def _heavy_weights(effect: xr.Dataset, names: list[str], positions: list[int]) -> list[str]:
+def _heavy_weights(effect: xr.Dataset) -> list[str]:
     """Features in whose bins a few rows of large precision weight decide on the errors."""
     if "error_rows" not in effect or "skewness_sign" not in effect:
         return []
-    rows, sign = [effect.variables[name].values for name in ("error_rows", "skewness_sign")]
+    columns = [effect.variables[name].values for name in ("error_rows", "skewness_sign")]
     texts = []
-    for k in positions:
-        of_bins = rows[k][np.isfinite(rows[k]) & (rows[k] > 0)]
-        enough = MIN_ROWS_WEIGHTED if sign[k] == 0 else MIN_ROWS
+    for name, rows, sign in zip(feature_names(effect), *columns, strict=True):
+        of_bins = rows[np.isfinite(rows) & (rows > 0)]
+        enough = MIN_ROWS_WEIGHTED if sign == 0 else MIN_ROWS
         if len(of_bins) and np.median(of_bins) < enough:
-            texts.append(f"{names[k]} ({np.median(of_bins):.0f})")
+            texts.append(f"{name} ({np.median(of_bins):.0f})")
     if not texts:
         return []
     return [
@@ -1057,8 +1046,8 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
         f"{rows_text(effect)}; local effects: {method_text(effect)}; "
         f"bins: {effect.attrs.get('bin_rule', 'given')}",
         f"Uncertainty: {source}",
-        *(bias_warnings(effect, None) if "verdict" in effect else ()),
-        *spread_notes(effect, None),
+        *(bias_warnings(effect) if "verdict" in effect else ()),
+        *spread_notes(effect),
     )
     text = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
     if "H" in columns:
@@ -1067,7 +1056,7 @@ def effect_page(effect: xr.Dataset, max_features: int) -> Page:
         text = f"{IMPORTANCE}. {text}"
     first = repr(lines[0][0])
     return Page(
-        f"{method_title(effect)}: effects on {output(effect)}",
+        f"{method_title(effect)}: effects on {output_text(effect)}",
         facts,
         (table_of(["", *columns], lines, len(names), "features", text),),
         f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
@@ -1094,15 +1083,15 @@ def _columns(
     if "average_effect_ci" in effect:
         heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
         columns |= {head: values_of("average_effect_ci", end) for end, head in enumerate(heads)}
-    for name in ("average_effect_se", "curve_se"):
-        if name in effect and bool(effect[name].notnull().any()):
-            return columns, uncertainty(str(effect[name].attrs.get("source", "rows")))
+    for name in ("average_effect", "curve"):
+        if f"{name}_se" in effect and bool(effect[f"{name}_se"].notnull().any()):
+            return columns, uncertainty(source_of(effect, name))
     return columns, NO_ERRORS
 
 
 def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
     """t and P of all features by head, where the standard errors include the model."""
-    if not holds_model(source_text(effect, "average_effect")):
+    if not includes_model(effect, "average_effect"):
         return {}
     table = glance(effect, 0.95)
     heads = {"t": "statistic", PVALUE: "p_value"}

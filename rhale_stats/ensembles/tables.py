@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,6 @@ from rhale_stats.printing.text import (
     feature_lines,
     number_cell,
     number_text,
-    output,
     output_text,
     rows_text,
     table_lines,
@@ -152,26 +152,34 @@ def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
     ]
 
 
+# Columns of the tables that are printed, and their heads where these are other words.
+ERRORS, TESTS = ("std_error", "std_error_model", "std_error_rows"), ("statistic", "p_value")
+INTERVAL = ("conf_low", "conf_high")
+HEADS = {
+    "estimate": "avg effect",
+    **dict(zip(ERRORS, ("std err", "of model", "of rows"), strict=True)),
+    **dict(zip(TESTS, ("t", "P"), strict=True)),
+    "heterogeneity_output": "H",
+    "heterogeneity": "heterog.",
+    "curve_min": "lowest",
+    "curve_max": "highest",
+}
+
+
+def _columns(table: pd.DataFrame, names: Sequence[str], level: float) -> dict[str, str]:
+    """Those of the columns that a table has, with their heads."""
+    heads = HEADS | dict(zip(INTERVAL, bounds_text(level), strict=True))
+    return {name: heads.get(name, name) for name in names if name in table}
+
+
 def _of_features(
     ensemble: xr.Dataset, level: float
 ) -> tuple[list[str], list[str], list[list[str]], str, list[str]]:
     """A line a feature."""
     table = glance(ensemble, level)
-    columns = {
-        "estimate": "avg effect",
-        "std_error": "std err",
-        "std_error_model": "of model",
-        "std_error_rows": "of rows",
-        "statistic": "t",
-        "p_value": "P",
-        "conf_low": bounds_text(level)[0],
-        "conf_high": bounds_text(level)[1],
-        "importance": "importance",
-        "heterogeneity_output": "H",
-    }
-    if "estimate" not in table:
-        columns |= {"curve_min": "lowest", "curve_max": "highest"}
-    columns = {name: head for name, head in columns.items() if name in table}
+    sizes = ("importance", "heterogeneity_output")
+    ends = () if "estimate" in table else ("curve_min", "curve_max")
+    columns = _columns(table, ("estimate", *ERRORS, *TESTS, *INTERVAL, *sizes, *ends), level)
     lines = table_lines(table, columns, number_cell)
     for number in np.flatnonzero(table["kind"] == "constant"):
         lines[number] = ["constant", *[""] * (len(columns) - 1)]
@@ -198,17 +206,8 @@ def _of_points(
     table = tidy(ensemble.sel(feature=[name]), level)
     some = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_POINTS)).round())
     shown = table.iloc[some.astype(int)] if len(table) else table
-    columns = {
-        "estimate": "curve",
-        "std_error": "std err",
-        "std_error_model": "of model",
-        "std_error_rows": "of rows",
-        "conf_low": bounds_text(level)[0],
-        "conf_high": bounds_text(level)[1],
-        "effect": "effect",
-        "heterogeneity": "heterog.",
-    }
-    columns = {column: head for column, head in columns.items() if column in table}
+    names = ("estimate", *ERRORS, *INTERVAL, "effect", "heterogeneity")
+    columns = _columns(table, names, level) | {"estimate": "curve"}
     lines = table_lines(shown, columns, number_cell)
     lines = lines or [["constant"] + [""] * (len(columns) - 1)]
     places = shown["level"].astype(str) if "level" in shown else shown["x"].map(number_text)
@@ -227,24 +226,15 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
     """The page of the features of largest importance, with the parts of their errors."""
     ensemble = with_intervals(check_ensemble(ensemble), LEVEL)
     table = glance(ensemble, LEVEL)
-    heads = {
-        "importance": "importance",
-        "heterogeneity_output": "H",
-        "estimate": "avg effect",
-        "std_error": "std err",
-        "std_error_model": "of model",
-        "std_error_rows": "of rows",
-        "curve_min": "lowest",
-        "curve_max": "highest",
-    }
-    heads = {name: head for name, head in heads.items() if name in table}
+    sizes, ends = ("importance", "heterogeneity_output"), ("curve_min", "curve_max")
+    heads = _columns(table, (*sizes, "estimate", *ERRORS, *ends), LEVEL)
     lines = feature_lines(table, heads, size_of(ensemble), most)
     note = "lowest, highest: of the curve."
     if "importance" in table:
         note = f"{IMPORTANCE}. H: how much rows differ, mean over the models. {note}"
     first = repr(lines[0][0])
     return Page(
-        f"{title_of(ensemble)}: effects on {output(ensemble)}",
+        f"{title_of(ensemble)}: effects on {output_text(ensemble)}",
         (
             f"{rows_text(ensemble)}; {count_of(ensemble)} members",
             f"Uncertainty: {uncertainty_of(ensemble)}",

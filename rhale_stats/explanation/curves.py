@@ -16,15 +16,15 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
-from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.settings import Budget
+from rhale_stats.explanation.request import Budget, ExplainRequest
 from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
 from rhale_stats.profiles.pdp import ice
-from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.padding import padded
 
 # Rows that a bin of a feature with an axis has at least, where there are so many; fewest bins.
 BIN_ROWS, MIN_BINS = 30, 5
@@ -156,17 +156,11 @@ def with_reliable(curves: FeatureCurves, profile: xr.Dataset, delta: float) -> F
     where the average of the ICE curves is straight there up to ``delta``.
     """
     effect = curves.effect
-    rows = []
-    for position in range(effect.sizes["feature"]):
-        feature_effect = one_feature(effect, position)
-        rows.append(
-            _of_feature(
-                feature_effect, _bends(feature_effect, profile.isel(feature=position)) > delta
-            )
-        )
-    out = np.full((len(rows), effect.sizes["bin"]), "", dtype=f"<U{len(UNKNOWN)}")
-    for position, row in enumerate(rows):
-        out[position, : len(row)] = row
+    rows = [
+        _of_feature(row, _bends(row, profile.isel(feature=position)) > delta)
+        for position, row in enumerate(each_feature(effect))
+    ]
+    out = padded(rows, (effect.sizes["bin"],), missing="", dtype=f"<U{len(UNKNOWN)}")
     facts = {"long_name": "whether the curve is known in the bin", "units": ""}
     return curves._replace(effect=effect.assign(reliable=(("feature", "bin"), out, facts)))
 

@@ -1,18 +1,25 @@
-"""`explain`: the answer first."""
+"""`explain`: the answer first, and the tree that it returns."""
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
+from html import escape
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike
 
+from rhale_stats.answers.printed import Text, printed, summary, tidy
+from rhale_stats.answers.sentences import answers_in, outputs_in
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of, source_of
 from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
@@ -20,30 +27,136 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread, with_reliable
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
-from rhale_stats.explanation.in_data import (
+from rhale_stats.explanation.outcome import (
     NoExamination,
     OutcomeExamination,
     examine,
     facts_in_data,
+    observed_of,
+    outcome_of,
 )
-from rhale_stats.explanation.outcome import observed_of, outcome_of
 from rhale_stats.explanation.request import (
+    Budget,
     Columns,
+    ExplainOptions,
     ExplainRequest,
     SeveralOutputsError,
     request_of,
+    seconds_of,
 )
-from rhale_stats.explanation.settings import Budget, ExplainOptions, seconds_of
 from rhale_stats.explanation.splits import Splits, splits_of
-from rhale_stats.explanation.tree import Explanation, of_outputs
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
+from rhale_stats.reporting.report import notebook_html, report
+from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.layout import compact
 from rhale_stats.schema.levels import is_categorical
+from rhale_stats.schema.padding import filled, padded, stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software
+
+
+class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
+    """What `explain` returns: an `xarray.DataTree` that prints the answer before its contents.
+
+    Its groups are listed in docs/datasets.md, section "Explanation". ``to_netcdf`` saves it, and
+    `xarray.open_datatree` reads the same groups as a plain tree, which `summary`, `tidy` and
+    `report` take as well.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    >>> found = rs.explain(lambda X: 3 * X[:, 0], X, progress=False)
+    >>> found.answers["matters"].to_series().to_dict()
+    {'x0': 'yes', 'x1': 'hardly'}
+    >>> sorted(found.contents.children)
+    ['answers', 'check', 'effect', 'interactions', 'rows', 'spread']
+    """
+
+    __slots__ = ()
+
+    @property
+    def answers(self) -> xr.Dataset:
+        """The facts, one value a feature, the feature that moves the predictions most first."""
+        return answers_in(self)
+
+    @property
+    def contents(self) -> xr.DataTree:
+        """The same as a plain tree, which prints as xarray does: dimensions and variables."""
+        return xr.DataTree.from_dict({node.path: node.to_dataset() for node in self.subtree})
+
+    def summary(self, feature: str | int | None = None) -> Text:
+        """What it prints, or all sentences about one feature, as `rhale_stats.summary`."""
+        return summary(self, feature, float(self.attrs["level"]))
+
+    def tidy(self) -> pd.DataFrame:
+        """The facts as a table, a line a feature, as `rhale_stats.tidy`."""
+        return tidy(self, float(self.attrs["level"]))
+
+    def plot(self, feature: str | int | None = None, **options: Any) -> Any:
+        """The picture of one feature, as `plots.effect`; of all without one, as `plots.summary`."""
+        # Only now: pictures load matplotlib.
+        from rhale_stats.drawing.effects import plot_effect, plot_outputs
+        from rhale_stats.drawing.overview import plot_summary
+
+        if feature is None:
+            return plot_summary(self, **options)
+        draw = plot_outputs if outputs_in(self) else plot_effect
+        return draw(self["effect"].to_dataset(), feature, **options)
+
+    def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write it as one HTML file, as `rhale_stats.report`."""
+        return report(self, path, **options)
+
+    def __repr__(self) -> str:  # type: ignore[override]
+        """The answer; of a group below it what xarray prints."""
+        if self.attrs.get("method") != "explain":
+            return super().__repr__()
+        return printed(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the answer with a picture and a table."""
+        if self.attrs.get("method") != "explain":
+            return str(super()._repr_html_())  # type: ignore[no-untyped-call]
+        if several := outputs_in(self):
+            return "".join(
+                f"<h3>{escape(label)}</h3>{notebook_html(part, printed(part))}"
+                for label, part in several.items()
+            )
+        return notebook_html(self, printed(self))
+
+
+def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
+    """Explanations of several outputs as one, each in the group of its label."""
+    groups: dict[str, xr.Dataset | xr.DataTree] = {}
+    effects, first = [], next(iter(parts.values()))
+    for label, part in parts.items():
+        name = label.replace("/", " ").strip() or "output"
+        while name in groups or name == "effect":
+            name = f"output {name}"
+        groups[name] = part
+        effects.append(part["effect"].to_dataset())
+    for other in effects:
+        effects = [filled(effect, other) for effect in effects]
+    effect = stack(effects, OUTPUT).assign_coords({OUTPUT: (OUTPUT, list(parts))})
+    tree = Explanation.from_dict({"/effect": effect})
+    for name, group in groups.items():
+        tree[name] = group
+    names = ("matters", "level", "percentiles", "seed", "model", "n_rows", "software", "created")
+    tree.attrs = {"method": "explain", "outputs": "\n".join(parts)}
+    tree.attrs |= {name: first.attrs[name] for name in names if name in first.attrs}
+    tree.attrs["seconds"] = round(sum(float(part.attrs["seconds"]) for part in parts.values()), 2)
+    return tree
+
+
+# --- the answer first -----------------------------------------------------------------------------
+
 
 # Features, of those whose rows differ, in which splits are looked for: those that move most.
 MAX_TESTED = 12
@@ -160,11 +273,10 @@ def explain(
     >>> print(rs.summary(found, "x1"))  # doctest: +ELLIPSIS
     x1 matters, and differently from row to row...
     """
+    columns = Columns(features, categorical)
+    explain_one = partial(_of_one, model, X, y, columns, groups, level, progress=progress)
     try:
-        return _of_one(
-            model, X, y, Columns(features, categorical), groups, level, rng, settings, options,
-            progress=progress,
-        )  # fmt: skip
+        return explain_one(rng, settings, options)
     except SeveralOutputsError as several:
         if y is not None and not hasattr(model, "classes_"):
             raise
@@ -175,11 +287,7 @@ def explain(
     seed = number_of(rng)
     parts: dict[str, Explanation] = {}
     for label in labels:
-        part = _of_one(
-            model, X, y, Columns(features, categorical), groups, level,
-            seed, replace(settings, budget=share), replace(options, output=label),
-            progress=progress,
-        )  # fmt: skip
+        part = explain_one(seed, replace(settings, budget=share), replace(options, output=label))
         part.attrs["output_label"] = str(label)
         parts[str(label)] = part
     return of_outputs(parts)
@@ -208,9 +316,6 @@ def _of_one(
     ):
         warnings.simplefilter("always")
 
-        def step() -> None:
-            bar.update()
-
         request = request_of(model, X, y, columns, groups, options, clock, streams[0])
         deviation = request.deviation
         if y is not None:
@@ -218,13 +323,13 @@ def _of_one(
             observed, kind = observed_of(request)
             mean = request.share @ observed
             deviation = float(np.sqrt(request.share @ (observed - mean) ** 2))
-        step()
+        bar.update()
         delta = settings.matters * deviation
         curves = curves_of(request, level, int(streams[1].integers(2**53)))
-        step()
+        bar.update()
         rows = row_spread(request, level, clock, streams[2])
         curves = with_reliable(curves, rows.profile, delta)
-        step()
+        bar.update()
         sizes = sizes_of(request, curves, rows, delta, level, settings.percentiles)
         differ = [
             request.features[position]
@@ -232,18 +337,18 @@ def _of_one(
             if sizes.rows_differ[position] != "hardly"
         ][:MAX_TESTED]
         splits = splits_of(request, curves, differ, level, clock, streams[3])
-        step()
+        bar.update()
         outcome = None if y is None else outcome_of(request, level, clock, streams[4])
-        step()
+        bar.update()
         data = examine(request, settings.outcome, level, streams[5])
-        step()
+        bar.update()
         inputs = FactInputs(
             request, curves, rows, splits, outcome, delta, level, settings.percentiles
         )
         in_data = facts_in_data(data, request.features, sizes.rows_differ, request, delta)
         answers = answers_of(inputs, sizes, streams[1], in_data)
         changes = row_changes(curves)
-        step()
+        bar.update()
     answers.attrs |= {
         "n_rows": request.table.n_rows,
         "matters": float(settings.matters),
@@ -399,25 +504,19 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
 
 def _dataset(changes: dict[str, tuple[float, Changes]]) -> xr.Dataset:
     """Windows side by side, NaN beyond those of a feature."""
-    n = max(len(change.mean) for _, change in changes.values())
 
-    def padded(name: str, scaled: bool) -> np.ndarray:
-        out = []
-        for step, change in changes.values():
-            values = np.asarray(getattr(change, name), dtype=float)
-            wide = np.full((n, *values.shape[1:]), np.nan)
-            wide[: len(values)] = values * (step if scaled else 1.0)
-            out.append(wide)
-        return np.array(out)
+    def of_windows(name: str, *, by_step: bool = False) -> np.ndarray:
+        each = [(getattr(change, name), step) for step, change in changes.values()]
+        return padded([values * (step if by_step else 1.0) for values, step in each])
 
     dims = ("feature", "window")
     out = xr.Dataset(
         {
-            "window_left": (dims, padded("left", False)),
-            "window_right": (dims, padded("right", False)),
-            "n_obs": (dims, np.nan_to_num(padded("n_rows", False)).astype(np.int64)),
-            "change": ((*dims, "quantile"), padded("quantiles", True)),
-            "change_mean": (dims, padded("mean", True)),
+            "window_left": (dims, of_windows("left")),
+            "window_right": (dims, of_windows("right")),
+            "n_obs": (dims, np.nan_to_num(of_windows("n_rows")).astype(np.int64)),
+            "change": ((*dims, "quantile"), of_windows("quantiles", by_step=True)),
+            "change_mean": (dims, of_windows("mean", by_step=True)),
             "step": ("feature", [step for step, _ in changes.values()]),
         },
         {"feature": list(changes), "quantile": list(SHARES)},

@@ -1,7 +1,8 @@
-"""Observed and predicted outcomes along every feature, and how much the model needs each."""
+"""Outcomes along every feature, and which effects of an explanation are in the data."""
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,14 +10,28 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import stats
 
+from rhale_stats.answers.numbers import NOT_EXAMINED
+from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.described import described
-from rhale_stats.explanation.request import PERMUTED, ExplainRequest
-from rhale_stats.explanation.settings import Budget
+from rhale_stats.explanation.request import PERMUTED, Budget, ExplainRequest
+from rhale_stats.generics.hypotheses import wald_test
+from rhale_stats.generics.uncertainty import confband, confint
 from rhale_stats.inference.adjustment import adjusted
+from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.sample import levels_of
-from rhale_stats.outcome.cross_fitting import class_of, outcome_numbers
+from rhale_stats.outcome.cross_fitting import (
+    CrossFits,
+    NotRefittable,
+    TooLong,
+    class_of,
+    cross_fit,
+    outcome_numbers,
+)
+from rhale_stats.outcome.debiasing import basis
+from rhale_stats.outcome.outcome_effects import effects_of
+from rhale_stats.schema.padding import padded
 
 # Places along a feature, and groups of rows by their prediction, of at least so many rows; rows
 # whose columns are permuted.
@@ -39,52 +54,30 @@ def outcome_of(
     observed, kind = observed_of(request)
     facts = _fit(request, observed, kind)
     places = [_places(request, name) for name in request.features]
-    width = max(len(place.left) for place in places)
     along = [_along(request, observed, place, level) for place in places]
-
-    def padded(values: list[Any], fill: Any) -> NDArray[Any]:
-        out = np.full((len(values), width, *np.shape(values[0])[1:]), fill)
-        for position, row in enumerate(values):
-            out[position, : len(row)] = row
-        return out
-
-    pvalue = adjusted(padded([summary["pvalue"] for summary in along], np.nan).ravel(), "holm")
+    every = {name: padded([summary[name] for summary in along]) for name in along[0]}
+    pvalue = adjusted(every["pvalue"].ravel(), "holm")
     dims = ("feature", "place")
     variables: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
-        name: (dims, padded([summary[name] for summary in along], np.nan))
-        for name in ("n_obs", "observed", "predicted", "residual")
+        name: (dims, every[name]) for name in ("n_obs", "observed", "predicted", "residual")
     }
-    variables["residual_ci"] = (
-        (*dims, "ci_bound"),
-        padded([summary["residual_ci"] for summary in along], np.nan),
-    )
-    variables["residual_pvalue_adjusted"] = (dims, pvalue.reshape(len(along), width))
+    variables["residual_ci"] = ((*dims, "ci_bound"), every["residual_ci"])
+    variables["residual_pvalue_adjusted"] = (dims, pvalue.reshape(every["pvalue"].shape))
     importance, ends = _permuted(request, observed, kind, level, budget, rng)
     variables["permutation_importance"] = (("feature",), importance)
     variables["permutation_importance_ci"] = (("feature", "ci_bound"), ends)
     variables |= _calibration(request, observed, level)
-    longest = max((len(text) for place in places for text in place.text), default=0)
+    levels = padded([place.text for place in places], missing="", dtype=object)
     coords = {
         "feature": request.features,
         "ci_bound": ["lower", "upper"],
-        "place_left": (dims, padded([place.left for place in places], np.nan)),
-        "place_right": (dims, padded([place.right for place in places], np.nan)),
-        "place_level": (
-            dims,
-            _texts(places, width, longest),
-        ),
+        "place_left": (dims, padded([place.left for place in places])),
+        "place_right": (dims, padded([place.right for place in places])),
+        "place_level": (dims, levels.astype(str)),
     }
     loss = SQUARES if kind == "numbers" else "1"
     dataset = described(xr.Dataset(variables, coords), permutation_importance=loss)
     return Outcome(dataset.assign_attrs(facts), facts)
-
-
-def _texts(places: list[_Places], width: int, longest: int) -> NDArray[np.str_]:
-    """Levels as text; empty for places on an axis and beyond the last."""
-    out = np.full((len(places), width), "", dtype=f"<U{max(longest, 1)}")
-    for position, place in enumerate(places):
-        out[position, : len(place.text)] = place.text
-    return out
 
 
 def observed_of(request: ExplainRequest) -> tuple[FloatArray, str]:
@@ -124,7 +117,8 @@ def _fit(request: ExplainRequest, observed: FloatArray, kind: str) -> dict[str, 
     if kind == "class":
         facts["log_loss"] = facts["loss_value"]
         facts["brier"] = float(share @ error**2)
-        facts["auc"] = _auc(observed, predicted)
+        every = np.ones(len(observed))
+        facts["auc"], _ = _auc(observed, predicted, np.zeros(len(observed), np.int64), every)
         return facts
     variance = float(share @ (observed - share @ observed) ** 2)
     facts["r2"] = 1 - float(share @ error**2) / variance if variance > 0 else np.nan
@@ -133,16 +127,6 @@ def _fit(request: ExplainRequest, observed: FloatArray, kind: str) -> dict[str, 
     facts["n_above"] = int((predicted > observed.max()).sum())
     facts["y_min"], facts["y_max"] = float(observed.min()), float(observed.max())
     return facts
-
-
-def _auc(observed: FloatArray, predicted: FloatArray) -> float:
-    """Share of pairs of rows of both classes in the right order, ties as half."""
-    positive = observed == 1
-    n, m = int(positive.sum()), int((~positive).sum())
-    if not n or not m:
-        return float("nan")
-    rank = stats.rankdata(predicted)
-    return float((rank[positive].sum() - n * (n + 1) / 2) / (n * m))
 
 
 def _calibration(
@@ -278,3 +262,363 @@ def _permuted(
         np.array(increases + [np.nan] * missing),
         np.array(ends + [[np.nan, np.nan]] * missing),
     )
+
+
+# --- effects in the data: on rows kept from refits of the model -----------------------------------
+
+
+# Seconds that the fits may take where nobody asked for them.
+MAX_SECONDS = 30.0
+# Size of the tests of no effect; two tests of a feature have half of it each.
+TEST_SIZE = 0.05
+# Effective rows, or groups, below which nothing is examined.
+MIN_UNITS = 50
+
+
+class OutcomeExamination(NamedTuple):
+    """Models without each fold, their skill, and the effects on the outcome."""
+
+    fits: CrossFits
+    skill: Skill
+    effect: xr.Dataset
+
+
+class NoExamination(NamedTuple):
+    """Why effects on the outcome were not estimated, in words, and the skill of one refit."""
+
+    reason: str
+    skill: Skill | None = None
+
+
+def examine(
+    request: ExplainRequest, outcome: bool | str, level: float, rng: np.random.Generator
+) -> OutcomeExamination | NoExamination:
+    """The effects on the outcome, or why they were not examined."""
+    if outcome is False:
+        return NoExamination("outcome=False")
+    if request.y is None:
+        return NoExamination("no outcomes were given; explain(model, X, y) takes them")
+    n_units = request.n_effective if request.groups is None else float(request.groups.max() + 1)
+    if outcome == "auto" and n_units < MIN_UNITS:
+        return NoExamination(
+            f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
+        )
+    seconds = MAX_SECONDS if outcome == "auto" else np.inf
+    try:
+        fits = cross_fit(
+            request.model,
+            request.sample,
+            request.y,
+            groups=request.groups,
+            rng=rng,
+            progress=False,
+            most_seconds=seconds,
+        )
+    except TooLong as error:
+        return NoExamination(
+            f"{error}; outcome=True does them", _skill(error.first, request, level)
+        )
+    except NotRefittable:
+        if outcome is True:
+            raise
+        return NoExamination(
+            "the model cannot be fitted again; give the estimator, or a function of X and y to "
+            "outcome_effects"
+        )
+    except Exception as error:
+        if outcome is True:
+            raise
+        message = " ".join(str(error).split())[:120]
+        return NoExamination(f"a refit failed ({type(error).__name__}: {message})")
+    skill = _skill(fits, request, level)
+    positions = {name: request.table.names.index(name) for name in request.features}
+    usable = [name for name in request.features if _is_usable(request, name)]
+    effect = effects_of(
+        fits, [positions[name] for name in usable], [positions[name] for name in request.levels]
+    )
+    return OutcomeExamination(
+        fits, skill, confband(confint(effect, level=level), level=level, rng=rng)
+    )
+
+
+def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> Skill:
+    return skill_of(
+        fits.observed,
+        fits.held_out,
+        fits.folds,
+        fits.kind,
+        fits.sample.share,
+        request.groups,
+        level,
+    )
+
+
+def _is_usable(request: ExplainRequest, name: str) -> bool:
+    """Whether a feature has few enough levels for its steps to be estimated."""
+    series = request.table.series(request.table.names.index(name))
+    n_values = series.nunique()
+    return n_values > 1 and (name not in request.levels or n_values <= len(series) / 20)
+
+
+def facts_in_data(
+    examined: OutcomeExamination | NoExamination,
+    features: list[str],
+    rows_differ: list[str],
+    request: ExplainRequest,
+    delta: float,
+) -> list[dict[str, Any]]:
+    """The facts of every feature: in the data or not, by how much, and whether rows differ."""
+    words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
+    if isinstance(examined, NoExamination):
+        return [words for _ in features]
+    numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
+    nothing = words | numbers
+    effect = examined.effect
+    names = [str(name) for name in effect["feature"].values]
+    tests = wald_test(effect)["p_value"].values
+    change = effect["usual_difference"].values
+    of_change = effect["usual_difference_pvalue"].values
+    # Of any shape or of the usual change: half of the size for each.
+    pvalue = np.where(np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests)
+    # Where the model predicts nothing, only what stands against all features together is shown.
+    judged = pvalue if examined.skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
+    out = {name: dict(nothing) for name in features}
+    for position, name in enumerate(names):
+        word = NOT_SHOWN
+        if judged[position] <= TEST_SIZE:
+            word = YES
+        elif _largest_importance(effect.isel(feature=position)) < delta:
+            word = NO
+        out[name] |= {
+            "in_data": word,
+            "in_data_change": change[position],
+            "in_data_ci": effect["usual_difference_ci"]
+            .transpose("feature", "ci_bound")
+            .values[position],
+            "in_data_p": pvalue[position],
+        }
+    differ = [
+        name
+        for name, verdict in zip(features, rows_differ, strict=True)
+        if verdict == "yes" and len(features) > 1
+    ]
+    if differ:
+        for name, value in zip(differ, confirmed(examined.fits, request, differ), strict=True):
+            out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
+    return [out[name] for name in features]
+
+
+def _largest_importance(row: xr.Dataset) -> float:
+    """The largest standard deviation over the rows of a curve within the band; NaN is unknown."""
+    band = np.abs(row["curve_band"].transpose("edge", "ci_bound").values).max(axis=1)
+    if "level_share" in row and str(row["feature_kind"].values) != "continuous":
+        share = row["level_share"].values
+        occupied = share > 0
+        return float(np.sqrt(np.sum(share[occupied] * band[occupied] ** 2)))
+    share = np.nan_to_num(row["weight_share"].values)
+    occupied = share > 0
+    mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
+    return float(np.sqrt(np.sum(share[occupied] * mean_square[occupied])))
+
+
+# Values at which the feature is held for v; hats of the feature itself, of v, of other columns, and
+# of each of two columns in pairs. A column with no more values than hats, or 12, has indicators.
+N_VALUES, FINE, OF_AVERAGE, HATS, COARSE, MAX_INDICATORS = 10, 20, 5, 8, 3, 12
+# Ridge of the dictionary, a share of its mean square; columns of pairs, a share of the rows.
+RIDGE, PAIRS = 1e-3, 1 / 3
+# One-sided size of the test: the dictionary leaves a small bias to the side of an interaction
+# (.2 to .6 standard errors, math [115]).
+SIZE = 0.01
+
+
+def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> FloatArray:
+    """P-values of no interaction, one for each of the features."""
+    columns = fits.columns
+    score = np.zeros((len(names), len(fits.observed)))
+    for fold, models in zip(fits.folds, fits.models_at_rows, strict=True):
+        for number, (rows_of_model, model) in enumerate(models):
+            held_out = fold[rows_of_model] == number
+            rows, at_rows = rows_of_model[held_out], model.take(held_out)
+            weight = request.share[rows] / request.share[rows].sum()
+            inside = {name: x[rows] for name, x in columns.items()}
+            bases = {name: (_basis(x, HATS), _basis(x, COARSE)) for name, x in inside.items()}
+            for line, name in zip(score, names, strict=True):
+                if name not in columns:
+                    continue
+                fitted, average = _predictions(at_rows, rows, request, name, columns[name])
+                parts = [_basis(inside[name], FINE), average[:, None], _basis(average, OF_AVERAGE)]
+                parts += _of_others(bases, name, len(rows))
+                h = _unexplained(fitted - average, parts, weight)
+                size = np.sqrt(weight @ h**2)
+                if size > 0:
+                    line[rows] += h * (fits.observed[rows] - fitted + h) / size
+    score *= request.share
+    if request.groups is not None:
+        score = np.stack([np.bincount(request.groups, line) for line in score])
+    spread = np.sqrt((score**2).sum(axis=1))
+    ratio = np.divide(score.sum(axis=1), spread, out=np.zeros(len(names)), where=spread > 0)
+    return np.asarray(stats.t.sf(ratio, max(score.shape[1] - 1, 1)))
+
+
+def _basis(x: FloatArray, n_hats: int) -> FloatArray:
+    """Hats, or indicators where there are no more values than hats."""
+    return basis(x, n_hats, max(min(n_hats, MAX_INDICATORS), 2))
+
+
+def _predictions(
+    model: DifferenceQuotients, rows: IntArray, request: ExplainRequest, name: str, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """What the model says of rows, and its mean over usual values of the feature."""
+    position = request.table.names.index(name)
+    values = request.table.series(position).array
+    finite_rows = np.flatnonzero(np.isfinite(x))
+    ranked = finite_rows[np.argsort(x[finite_rows], kind="stable")]
+    usual = ranked[((np.arange(N_VALUES) + 0.5) / N_VALUES * len(ranked)).astype(int)]
+    versions = [values.take(np.full(len(rows), row)) for row in usual]
+    outputs = model.evaluate(position, [*versions, values.take(rows)])[0]
+    *curves, fitted = (np.asarray(output[:, 0], dtype=np.float64) for output in outputs)
+    return fitted, np.mean(curves, axis=0)
+
+
+def _of_others(
+    bases: dict[str, tuple[FloatArray, FloatArray]], name: str, n_rows: int
+) -> list[FloatArray]:
+    """Functions of the other columns, and products of two of them while there are rows enough."""
+    others = [pair for other, pair in bases.items() if other != name]
+    parts, left = [alone for alone, _ in others], PAIRS * n_rows
+    for (_, first), (_, second) in combinations(others, 2):
+        left -= first.shape[1] * second.shape[1]
+        if left < 0:
+            break
+        parts.append((first[:, :, None] * second[:, None, :]).reshape(n_rows, -1))
+    return parts
+
+
+def _unexplained(values: FloatArray, parts: list[FloatArray], weight: FloatArray) -> FloatArray:
+    """Residual of the ridge regression on all parts; 0 where it is rounding."""
+    functions = np.column_stack(parts)
+    functions = functions - weight @ functions
+    deviation = np.sqrt(weight @ functions**2)
+    varies = deviation > 0
+    functions = np.column_stack([np.ones(len(values)), functions[:, varies] / deviation[varies]])
+    gram = functions.T @ (weight[:, None] * functions)
+    gram[np.diag_indices(len(gram))] += RIDGE * np.trace(gram) / len(gram)
+    rest = values - functions @ np.linalg.solve(gram, functions.T @ (weight * values))
+    return rest if weight @ rest**2 > 1e-18 * (weight @ values**2) else np.zeros(len(values))
+
+
+class Skill(NamedTuple):
+    """R² or AUC on rows kept from the fit, with its interval, and a mean loss.
+
+    ``none`` is the value of a model without skill.
+    """
+
+    name: str
+    value: float
+    low: float
+    high: float
+    none: float
+    loss_name: str
+    loss: float
+
+    @property
+    def attributes(self) -> dict[str, float | str]:
+        """As attributes of an explanation; the model predicts if the interval is above no skill."""
+        return {
+            "skill_name": self.name,
+            "skill": self.value,
+            "skill_low": self.low,
+            "skill_high": self.high,
+            "skill_loss": self.loss_name,
+            "skill_loss_value": self.loss,
+            "predicts": "yes" if self.low > self.none else "no",
+        }
+
+
+def skill_of(
+    observed: FloatArray,
+    held_out: FloatArray,
+    fold: IntArray,
+    kind: str,
+    share: FloatArray,
+    groups: IntArray | None,
+    level: float,
+) -> Skill:
+    """Skill of predictions (repeat, row) by models without the row's fold (repeat, row).
+
+    The variance is that of the influences of rows, or of groups, times 1 + K / (K − 1) for K folds:
+    models of two folds have most of their rows in common (Nadeau and Bengio 2003). Rows without a
+    prediction, where there is one fold, are those of its fit: then it is 1 + tested / fitted.
+    """
+    seen = np.isfinite(held_out[0])
+    repeats = list(zip(held_out, fold, strict=True))
+    if kind == "class":
+        parts = [_auc(observed, *repeat, share) for repeat in repeats]
+        loss = row_losses(observed, held_out, kind)
+        name, none, loss_name = "AUC", 0.5, "log loss"
+    else:
+        parts = [_r_squared(observed, *repeat, share) for repeat in repeats]
+        loss = np.abs(observed - held_out)
+        name, none, loss_name = "R²", 0.0, "mean absolute error"
+    value = float(np.mean([part[0] for part in parts]))
+    influence = np.mean([part[1] for part in parts], axis=0)
+    if groups is not None:
+        influence = np.bincount(groups, influence)
+    n_folds, n_units = int(fold.max()) + 1, len(influence)
+    more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
+    variance = float(influence @ influence) * (1 + more)
+    half = float(stats.t.ppf((1 + level) / 2, max(n_units - 1, 1))) * np.sqrt(variance)
+    mean_loss = float((loss[:, seen] @ share[seen]).mean() / share[seen].sum())
+    return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
+
+
+def _r_squared(
+    observed: FloatArray, predicted: FloatArray, fold: IntArray, share: FloatArray
+) -> tuple[float, FloatArray]:
+    """R² against the mean of the other folds, and each row's part of its error."""
+    weight = np.bincount(fold, share)
+    total = np.bincount(fold, share * observed)
+    baseline = (total.sum() - total) / (weight.sum() - weight)
+    share = np.where(np.isnan(predicted), 0.0, share)
+    error, base = np.nan_to_num(observed - predicted) ** 2, (observed - baseline[fold]) ** 2
+    scale = float(share @ base)
+    if not scale > 0:
+        return float("nan"), np.full(len(observed), np.nan)
+    ratio = float(share @ error) / scale
+    return 1 - ratio, -share * (error - ratio * base) / scale
+
+
+def _auc(
+    observed: FloatArray, predicted: FloatArray, fold: IntArray, share: FloatArray
+) -> tuple[float, FloatArray]:
+    """Mean of the folds' AUC, and each row's part of its error (DeLong et al. 1988)."""
+    value, influence, total = 0.0, np.zeros(len(observed)), 0.0
+    for number in range(int(fold.max()) + 1):
+        rows = np.flatnonzero(fold == number)
+        positive = observed[rows] == 1
+        if positive.all() or not positive.any() or np.isnan(predicted[rows]).any():
+            continue
+        weight = share[rows]
+        positive_weight, other = weight * positive, weight * ~positive
+        # Share of the other class below, ties as half.
+        placed = np.where(
+            positive,
+            _below(predicted[rows], other) / other.sum(),
+            1 - _below(predicted[rows], positive_weight) / positive_weight.sum(),
+        )
+        class_share = np.where(
+            positive, positive_weight / positive_weight.sum(), other / other.sum()
+        )
+        auc, part = float(class_share[positive] @ placed[positive]), float(weight.sum())
+        value, total = value + part * auc, total + part
+        influence[rows] = part * class_share * (placed - auc)
+    if not total:
+        return float("nan"), np.full(len(observed), np.nan)
+    return value / total, influence / total
+
+
+def _below(values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Weight of the rows with a smaller value, equal ones as half."""
+    _, code = np.unique(values, return_inverse=True)
+    value_weight = np.bincount(code, weight)
+    return np.asarray((np.cumsum(value_weight) - value_weight / 2)[code])

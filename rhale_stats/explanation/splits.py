@@ -16,8 +16,7 @@ from rhale_stats.effects.comparison import contrast
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
-from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.settings import Budget
+from rhale_stats.explanation.request import Budget, ExplainRequest
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.generics.uncertainty import confint
 from rhale_stats.local.local_effects import local_effects

@@ -19,7 +19,7 @@ from rhale_stats.printing.text import (
     PageTable,
     largest_first,
     number_text,
-    output,
+    output_text,
     rows_text,
     table_of,
     title_of,
@@ -453,7 +453,7 @@ def _of_features(result: xr.Dataset, most: int) -> Page:
         for position in order
     ]
     return Page(
-        f"{title_of(result)} on {output(result)}",
+        f"{title_of(result)} on {output_text(result)}",
         tuple([rows_text(result)] if "n_rows" in result.attrs else []),
         (table_of(["", *heads], lines, len(names), "features", ""),),
         "tidy(result)" if title_of(result) == "Effect sizes" else "",
@@ -462,4 +462,6 @@ def _of_features(result: xr.Dataset, most: int) -> Page:
 
 def _other(result: xr.Dataset, most: int) -> Page:
     """Any other result: its variables and their ranges."""
-    return Page(f"{title_of(result)} on {output(result)}", (), (variables_table(result, most),))
+    return Page(
+        f"{title_of(result)} on {output_text(result)}", (), (variables_table(result, most),)
+    )

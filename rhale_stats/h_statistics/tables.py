@@ -23,8 +23,9 @@ from rhale_stats.printing.text import (
     largest_first,
     number_cell,
     number_text,
-    output,
+    output_text,
     share_text,
+    source_of,
     table_lines,
     table_of,
     term_lines,
@@ -33,7 +34,7 @@ from rhale_stats.printing.text import (
     with_facts,
 )
 from rhale_stats.schema.dimensions import with_part_facts
-from rhale_stats.schema.features import feature_names, feature_position, with_units
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.notes import Summary, Table
 
 # So many pairs of H-statistics are printed.
@@ -74,16 +75,15 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
         [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
         for reason, (_, line) in zip(above, table.iterrows(), strict=True)
     ]
-    output = with_units(attrs["output_name"], attrs["output_units"])
     notes = [*because(table["term"].tolist(), above)]
     if errors:
-        cells.append(["Uncertainty:", uncertainty(str(result["h2_se"].attrs["source"])), "", ""])
+        cells.append(["Uncertainty:", uncertainty(source_of(result, "h2")), "", ""])
         notes.append(
             f"Intervals: pointwise, {how_made(result, 'h2', level)}. They say how large an "
             f"interaction is, not whether there is one.{_of_tails(result)}"
         )
     notes += _notes(result, n_pairs)
-    title = f"H-statistics: interactions in {output}"
+    title = f"H-statistics: interactions in {output_text(result)}"
     return Summary(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
 
 
@@ -158,7 +158,7 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
     heads = [*DIFFERENCES.values(), "P, adj.", "conf low", "conf high"]
     names = [*DIFFERENCES, "p_value_adjusted", "conf_low", "conf_high"]
     lines, stubs = table_lines(table, names, number_cell), table["term"].tolist()
-    title = f"H-statistics: difference on {with_units(attrs['output_name'], attrs['output_units'])}"
+    title = f"H-statistics: difference on {output_text(compared)}"
     level = compared["h2_difference_ci"].attrs["ci_prob"]
     notes = [
         f"Uncertainty: {uncertainty(str(attrs['source']))}. Intervals: {level:.3g}, "
@@ -194,11 +194,11 @@ def h_statistics_page(result: xr.Dataset, most: int) -> Page:
     tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, meant))
     h2 = number_text(float(share(result["h2"].item()))) or ABOVE_ONE
     return Page(
-        f"H-statistics: interactions in {output(result)}",
+        f"H-statistics: interactions in {output_text(result)}",
         (
             f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
             f"size {number_text(float(result['h']))}",
-            uncertainty_line(result, "h2_overall_se", estimated=has_errors),
+            uncertainty_line(result, "h2_overall", estimated=has_errors),
         ),
         tuple(tables),
         "summary(result), plot(result), tidy(result)",
@@ -243,7 +243,7 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
     lines = term_lines(table.iloc[order], [*DIFFERENCES, "p_value_adjusted"])
     heads = ["", *DIFFERENCES.values(), f"P, {compared.attrs['adjust']}"]
     return Page(
-        f"H-statistics: difference on {output(compared)}",
+        f"H-statistics: difference on {output_text(compared)}",
         (f"Uncertainty: {uncertainty(str(compared.attrs['source']))}",),
         (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
         "summary(result), tidy(result)",

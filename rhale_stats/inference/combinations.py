@@ -19,7 +19,7 @@ from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.intervals import f_tail, satterthwaite
 from rhale_stats.arrays.locations import crossings
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.scales import IMAGINARY
+from rhale_stats.models.parametric import IMAGINARY
 
 PAIRS = ("pairwise", "reference", "sequential")
 LOCATIONS = ("maximum", "minimum", "zero")

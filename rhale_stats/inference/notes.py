@@ -12,7 +12,7 @@ import xarray as xr
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import kept_interval
-from rhale_stats.printing.text import holds_model
+from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.schema.feature_result import Result
 
 # What edges that were chosen by the local effects do to standard errors.
@@ -101,7 +101,7 @@ def _has_parts(result: xr.Dataset, interval: str) -> bool:
         return False
     source = str(result[interval].attrs.get("source", ""))
     # Intervals by replicates have another source than the standard error.
-    return source == _source(result, name) and is_of_both(source)
+    return source == source_of(result, name) and is_of_both(source)
 
 
 def is_of_both(source: str) -> bool:
@@ -114,7 +114,7 @@ def parts_note(result: Result, name: str, what: str) -> str:
 
     Of the sum of both variances: their covariance belongs to neither.
     """
-    if f"{name}_se_rows" not in result or not is_of_both(_source(result, name)):
+    if f"{name}_se_rows" not in result or not is_of_both(source_of(result, name)):
         return ""
     rows, model = (
         np.asarray(result[f"{name}_se_{part}"].values, dtype=np.float64) ** 2
@@ -126,16 +126,12 @@ def parts_note(result: Result, name: str, what: str) -> str:
         return ""
     low, high = (f"{100 * end(shares):.0f}" for end in (np.nanmin, np.nanmax))
     text = low if low == high else f"{low} to {high}"
-    cause = "parameters" if "parameters" in _source(result, name) else "model"
+    cause = "parameters" if "parameters" in source_of(result, name) else "model"
     whole = np.asarray(result[f"{name}_se"].values, dtype=np.float64) ** 2
     shared = np.divide(whole - total, total, out=np.zeros(total.shape), where=total > 0)
     apart = ", covariance apart" if np.nanmax(np.abs(shared)) > SHARED else ""
     sentence = f"{text} % is due to the {cause} and the rest to the rows{apart}."
     return f"Of the variance of {what}, {sentence}"
-
-
-def _source(result: Result, name: str) -> str:
-    return str(result[f"{name}_se"].attrs.get("source", ""))
 
 
 def _rows_alone(result: xr.Dataset, name: str) -> xr.DataArray:

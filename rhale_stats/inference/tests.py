@@ -19,7 +19,7 @@ from rhale_stats.printing.text import (
     PageTable,
     largest_first,
     number_text,
-    output,
+    output_text,
     table_lines,
     table_of,
     term_lines,
@@ -133,7 +133,7 @@ def test_page(test: xr.Dataset, most: int) -> Page:
     lines = term_lines(first, heads)
     page_table = table_of(["", *heads.values()], lines, len(table), "features", "")
     return Page(
-        f"Test on {output(test)}: {attrs['test']}",
+        f"Test on {output_text(test)}: {attrs['test']}",
         (
             f"{rows_of(attrs)} rows; null hypothesis: {attrs['null']}",
             f"Uncertainty: {uncertainty(str(attrs['source']))}",
@@ -166,7 +166,7 @@ def replicates_page(boot: xr.Dataset, most: int) -> Page:
         tables = (table_of(heads, lines, len(labels), "lines", "", caption),)
     sizes = " × ".join(f"{boot.sizes[dim]} {dim}s" for dim in order)
     return Page(
-        f"Replicates ({attrs.get('method', 'bootstrap')}) on {output(boot)}",
+        f"Replicates ({attrs.get('method', 'bootstrap')}) on {output_text(boot)}",
         (sizes, f"Uncertainty: {uncertainty(str(attrs.get('source', 'rows')))}"),
         tables,
         "confint(effect, boot), effect_sizes(effect, boot)",

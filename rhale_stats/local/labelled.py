@@ -15,7 +15,14 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.forms import PANDAS
 from rhale_stats.models.table import Table
-from rhale_stats.printing.text import Page, largest_first, number_text, output, rows_text, table_of
+from rhale_stats.printing.text import (
+    Page,
+    largest_first,
+    number_text,
+    output_text,
+    rows_text,
+    table_of,
+)
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate, feature_names, method_text
 from rhale_stats.schema.levels import CATEGORICAL
@@ -209,7 +216,7 @@ def local_page(local: xr.Dataset, most: int) -> Page:
         for position in order
     ]
     return Page(
-        f"Local effects on {output(local)}",
+        f"Local effects on {output_text(local)}",
         (f"{rows_text(local)}; {method_text(local)}",),
         (
             table_of(

@@ -22,13 +22,12 @@ from rhale_stats.models.differences import (
     DifferenceQuotients,
     Differences,
     Steps,
-    Versions,
     answered,
     no_differences,
 )
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Levels, Sample, columns_and_levels, in_order, levels_of
-from rhale_stats.models.table import Table
+from rhale_stats.models.table import Table, Versions
 from rhale_stats.parallel import ignoring
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import by_name

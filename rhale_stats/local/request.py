@@ -25,7 +25,6 @@ from rhale_stats.models.differences import (
     DifferenceQuotients,
     Differences,
     Steps,
-    Versions,
     answered,
     no_differences,
 )
@@ -39,7 +38,7 @@ from rhale_stats.models.probes import (
     warning_text,
 )
 from rhale_stats.models.sample import ALL_ROWS, Sample
-from rhale_stats.models.table import check_column
+from rhale_stats.models.table import Versions, check_column
 
 # Features that a warning names.
 SOME_FEATURES = 5

@@ -39,9 +39,8 @@ from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import SCALES, ModelError
-from rhale_stats.models.parametric import Fitted
+from rhale_stats.models.parametric import Fitted, PredictionScale
 from rhale_stats.models.sample import Levels, Sample, columns_named, levels_beside, levels_of
-from rhale_stats.models.scales import PredictionScale
 from rhale_stats.models.table import Table, check_column
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import position_of

@@ -12,7 +12,7 @@ import pandas as pd
 from rhale_stats.arguments.checks import check_choice, is_number
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.scales import IMAGINARY
+from rhale_stats.models.parametric import IMAGINARY
 from rhale_stats.models.table import as_table
 from rhale_stats.schema.features import position_of
 from rhale_stats.schema.validation import validated

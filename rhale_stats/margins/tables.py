@@ -38,10 +38,10 @@ from rhale_stats.printing.text import (
     Page,
     bounds_text,
     cell,
-    holds_model,
-    output,
+    includes_model,
     output_text,
     pvalue_text,
+    source_of,
     table_of,
     uncertainty,
     uncertainty_line,
@@ -173,7 +173,7 @@ def tidy(result: xr.Dataset, level: float) -> pd.DataFrame:
     ends = kept_interval(result, "average", level)
     if ends is None:
         ends = confint(result, None, level, None)["average_ci"].values
-    tests = holds_model(str(result["average_se"].attrs["source"])) or "p_value_adjusted" in result
+    tests = includes_model(result, "average") or "p_value_adjusted" in result
     tests = tests and not is_location(result)
     ratios, frames = _are_ratios(result), []
     for number, by in enumerate(result["by"].values.tolist() if "by" in result.dims else [None]):
@@ -213,10 +213,10 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
     """`summary` of averages: a line an average."""
     result = with_part_facts(result)
     check_one_part(result, "effect")
-    attrs, se = result.attrs, result["average_se"].attrs
+    attrs, source = result.attrs, source_of(result, "average")
     cells = [
         ["Rows:", f"{attrs['n_rows']}", "Weights:", attrs["weight_kind"]],
-        ["Uncertainty:", uncertainty(str(se["source"])), "By:", str(attrs["by"]) or "all rows"],
+        ["Uncertainty:", uncertainty(source), "By:", str(attrs["by"]) or "all rows"],
     ]
     notes = [
         f"Standard errors: {attrs['parameters']}. "
@@ -225,11 +225,12 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
     ]
     notes += [*_few_groups(result), *_not_estimable(result)]
     lines, heads, stubs = _body(result, level)
-    title = _title(result, output_text(result))
+    title = _title(result)
     return Summary(with_facts(cells, title, lines, heads, stubs), notes)
 
 
-def _title(result: xr.Dataset, output_name: str) -> str:
+def _title(result: xr.Dataset) -> str:
+    output_name = output_text(result)
     if is_location(result):
         return f"Locations on {result.attrs['about']} of {output_name}"
     if result.attrs["method"] == HYPOTHESES:
@@ -279,10 +280,10 @@ def page(result: xr.Dataset, most: int) -> Page:
     what = "hypotheses" if result.attrs["method"] == HYPOTHESES else "averages"
     table = [[stub, *line] for stub, line in zip(stubs, lines, strict=True)][:most]
     return Page(
-        _title(result, output(result)),
+        _title(result),
         (
             f"{result.attrs['n_rows']} rows; {result.attrs['parameters']}",
-            uncertainty_line(result, "average_se", estimated=bool(np.size(result["average_se"]))),
+            uncertainty_line(result, "average", estimated=bool(np.size(result["average_se"]))),
             *_few_groups(result),
             *_not_estimable(result),
             *(_meant(result) if result.attrs["method"] == HYPOTHESES else ()),

@@ -15,7 +15,7 @@ import pandas as pd
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import statsmodels
-from rhale_stats.models.offsets import AlongVersions, prediction_function
+from rhale_stats.models.adapters.statsmodels import AlongVersions, prediction_function
 
 # A gradient is not estimable where this share of its length is outside the row space.
 OUTSIDE = 1e-6

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
 from rhale_stats.models.reading import READ_ROWS, ReadModel
-from rhale_stats.models.table import Table, Values, as_column
+from rhale_stats.models.table import Table, Values, Versions, as_column, in_one
 
 # Answers to a pair of values of two columns, without which reading these takes longer than calls.
 PAIRS = 64
@@ -180,15 +180,12 @@ class DifferenceQuotients:
         n, step = self.table.n_rows, self.batch_rows
         if n <= step:
             return self.ask_named(self.table.copied(), f"on all {n} {rows}")
-        answers: NDArray[Any] | None = None
+        answers = []
         for number, part in enumerate(_slices(n, step), 1):
             batch = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
             with self._naming(f"on {rows}, {batch}"):
-                answer = self.raw(_part_of(self.table, part).copied())
-            answers = _with_room(answers, answer, (n, answer.shape[1]))
-            answers[part] = answer
-        assert answers is not None
-        return self.accepted(answers)
+                answers.append(self.raw(_part_of(self.table, part).copied()))
+        return self.accepted(np.concatenate(answers))
 
     def takes_fractions(self, position: int) -> bool:
         """Whether the model answers for values between those of a column of integers."""
@@ -196,7 +193,8 @@ class DifferenceQuotients:
             return True
         first = self.table.take(np.arange(1))
         try:
-            self.outputs(first.stacked(position, [first.column(position) + 0.5])[0])
+            between = Versions(position, [first.column(position) + 0.5])
+            self.outputs(first.stacked([between])[0])
         except Exception:  # it looks whole numbers up
             return False
         return True
@@ -281,16 +279,14 @@ class DifferenceQuotients:
         read = self.take(rows)._read_versions([position], [[column]])
         if read is not None:
             return self.accepted(read[:, :, 0].T)
-        name, answers, n_calls = self.table.names[position], None, -(-len(rows) // self.batch_rows)
+        name, answers, n_calls = self.table.names[position], [], -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
-            stack, stored_columns = self.table.take(rows[part]).stacked(position, [column[part]])
+            request = Versions(position, [column[part]], rows[part])
+            stack, (stored_columns,) = self.table.stacked([request])
             batch = "once" if n_calls == 1 else f"in batch {number} of {n_calls}"
             called = f"called {batch} with {len(stack)} rows of X with other levels of {name!r}"
-            answer = self._named(stack, f"feature {name!r}", called, stored_columns)
-            answers = _with_room(answers, answer, (len(rows), answer.shape[1]))
-            answers[part] = answer
-        assert answers is not None, "there are rows"
-        return self.accepted(answers)
+            answers.append(self._named(stack, f"feature {name!r}", called, stored_columns))
+        return self.accepted(np.concatenate(answers))
 
     def rounding(self, largest: FloatArray) -> FloatArray:
         """What rounding alone can do to a difference of outputs up to these sizes."""
@@ -318,11 +314,12 @@ class DifferenceQuotients:
             return np.moveaxis(answer, 0, -1).reshape(shape), self.rounding(largest)
         names = " and ".join(repr(self.table.names[position]) for position in positions)
         table = _part_of(self.table, part)
-        rows, _ = table.stacked(positions[0], [version for version in first for _ in second])
+        of_first = [version for version in first for _ in second]
+        rows, _ = table.stacked([Versions(positions[0], of_first)])
         other = pd.concat(
             [as_column(version) for version in [*second] * len(first)], ignore_index=True
         )
-        rows, _ = table.holding(rows).stacked(positions[1], [other.array])
+        rows, _ = table.holding(rows).stacked([Versions(positions[1], [other.array])])
         called = (
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
             f"{self._named_rows(part)}"
@@ -353,7 +350,7 @@ class DifferenceQuotients:
         """The outputs at versions of one column, and the columns as they are held."""
         read = self._read_versions([position], [columns])
         if read is not None:
-            return list(self.accepted(read.T)), self.table.stored(columns)
+            return list(self.accepted(read.T)), self.table.stored(position, columns)
         n_rows, answers = self.table.n_rows, None
         stored_columns: list[list[Any]] = [[] for _ in columns]
         as_given = True
@@ -373,7 +370,7 @@ class DifferenceQuotients:
                 )
                 stored.append(block_column)
         assert answers is not None, "there are rows"
-        columns = list(columns) if as_given else [_in_one(parts) for parts in stored_columns]
+        columns = list(columns) if as_given else [in_one(parts) for parts in stored_columns]
         return list(self.accepted(answers)), columns
 
     def _read(
@@ -407,7 +404,7 @@ class DifferenceQuotients:
         n_answers = n_rows * math.prod(map(len, versions))
         if n_answers < READ_ROWS or self.reading is None:
             return None
-        parts = [pd.factorize(_in_one([*some]), use_na_sentinel=False) for some in versions]
+        parts = [pd.factorize(in_one([*some]), use_na_sentinel=False) for some in versions]
         shape = [len(values) for _, values in parts]
         if len(shape) > 1 and PAIRS * math.prod(shape) > n_answers:
             return None  # few rows have each pair of values
@@ -444,7 +441,8 @@ class DifferenceQuotients:
         ]
         for number, (versions, rows) in enumerate(parts, 1):
             values = columns(versions, rows)
-            stack, stored_columns = _part_of(self.table, rows).stacked(position, values)
+            request = Versions(position, values)
+            stack, (stored_columns,) = _part_of(self.table, rows).stacked([request])
             batch = "once" if len(parts) == 1 else f"in batch {number} of {len(parts)}"
             called = (
                 f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, {len(values)} "
@@ -523,15 +521,6 @@ def _with_room(
     return answers if answers.dtype == dtype else answers.astype(dtype)
 
 
-def _in_one(parts: list[Any]) -> Any:
-    """Parts of a column as one."""
-    if len(parts) == 1:
-        return parts[0]
-    if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
-    return pd.concat([as_column(part) for part in parts], ignore_index=True).array
-
-
 def repeated(values: Values, position: int, n: int) -> Values:
     """One of the values, n times."""
     if isinstance(values, np.ndarray):
@@ -559,14 +548,6 @@ WIDENED, SAME_ROWS = 4, 500
 
 R = TypeVar("R")
 Key = TypeVar("Key")
-
-
-class Versions(NamedTuple):
-    """Rows of a table in versions of one column; rows by a mask or by numbers, None for all."""
-
-    position: int
-    columns: Sequence[Values]
-    rows: NDArray[np.bool_] | IntArray | None = None
 
 
 # The output at every version, each (row, output), and the versions as the table holds them.
@@ -633,7 +614,7 @@ def _groups(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> dic
     """Numbers of those that are asked for in one call, for each of them that is not alone."""
     most = min(MAX_CALL_ROWS, quotients.batch_rows)
     table = quotients.table
-    sizes = [len(request.columns) * len(request.columns[0]) for request in requests]
+    sizes = [request.size for request in requests]
     keeps_type = [_keeps_type(table, request) for request in requests]
     widened = [
         index
@@ -705,72 +686,15 @@ def _in_one_call(
 
     Nothing, if the call raises.
     """
-    stack, stored_columns = _stacked(quotients.table, requests)
+    stack, stored_columns = quotients.table.stacked(requests)
     try:
         answer = quotients.raw(stack)
     except Exception:  # each is asked for by itself, which says for which column it is
         quotients.outputs.apart = True
         return []
-    ends = np.cumsum([len(request.columns) * len(request.columns[0]) for request in requests])
+    ends = np.cumsum([request.size for request in requests])
     parts = np.split(answer, ends[:-1])
     return [
         (part.reshape(len(request.columns), -1, answer.shape[1]), columns)
         for request, part, columns in zip(requests, parts, stored_columns, strict=True)
     ]
-
-
-def _stacked(table: Table, requests: Sequence[Versions]) -> tuple[Any, list[list[Any]]]:
-    """All rows in all versions below each other, and the versions as the table holds them."""
-    every = np.arange(table.n_rows)
-    numbers = np.concatenate(
-        [
-            np.tile(every if request.rows is None else every[request.rows], len(request.columns))
-            for request in requests
-        ]
-    )
-    sizes = [len(request.columns) * len(request.columns[0]) for request in requests]
-    begins = np.cumsum([0, *sizes])[:-1]
-    places = [slice(begin, begin + size) for begin, size in zip(begins, sizes, strict=True)]
-    data = table.data
-    if isinstance(data, np.ndarray):
-        stack = data[numbers]
-        for request, place in zip(requests, places, strict=True):
-            stack[place, request.position] = _joined(request.columns)
-        if stack.dtype == np.float64:
-            return stack, [[*request.columns] for request in requests]
-        stored_columns = [
-            np.split(stack[place, request.position].astype(np.float64), len(request.columns))
-            for request, place in zip(requests, places, strict=True)
-        ]
-        return stack, stored_columns
-    if table.is_of_floats:
-        values = data.to_numpy().T[:, numbers]
-        for request, place in zip(requests, places, strict=True):
-            values[request.position, place] = _joined(request.columns)
-        return table.of_block(values), [[*request.columns] for request in requests]
-    frame = data.iloc[numbers].reset_index(drop=True)
-    by_column: dict[int, list[tuple[Versions, slice]]] = {}
-    for request, place in zip(requests, places, strict=True):
-        by_column.setdefault(request.position, []).append((request, place))
-    for position, some in by_column.items():
-        frame[data.columns[position]] = _column(table, position, numbers, some)
-    return frame, [[*request.columns] for request in requests]
-
-
-def _joined(columns: Sequence[Values]) -> NDArray[Any]:
-    return np.concatenate([np.asarray(column) for column in columns])
-
-
-def _column(
-    table: Table, position: int, numbers: IntArray, some: Sequence[tuple[Versions, slice]]
-) -> Any:
-    """A column at these rows, with its versions at their places."""
-    if all(isinstance(column, np.ndarray) for request, _ in some for column in request.columns):
-        values: Any = table.column(position)[numbers]
-    else:
-        values = table.series(position).array[numbers].copy()
-    for request, place in some:
-        joined = [as_column(column) for column in request.columns]
-        values[place] = joined[0].array if len(joined) == 1 else pd.concat(joined).array
-    values = table.as_held(position, values)
-    return values if isinstance(values, np.ndarray) else as_column(values)

@@ -16,9 +16,9 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.adapters import sklearn, statsmodels
 from rhale_stats.models.adapters.adapter import Adapter, Gradient
 from rhale_stats.models.adapters.libraries import adapter_of, is_of_jax, jax_adapter
+from rhale_stats.models.adapters.statsmodels import predict_of, prediction_function
 from rhale_stats.models.design import watched
 from rhale_stats.models.forms import as_is, given_to, plain_answer
-from rhale_stats.models.offsets import predict_of, prediction_function
 from rhale_stats.models.table import Table
 
 Model: TypeAlias = Any

@@ -1,4 +1,4 @@
-"""Models with parameters that were estimated: predictions at other parameters."""
+"""Models with parameters that were estimated: predictions at other parameters, and their scales."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.models.design import Design, hc1_factor, influence_of, row_factor, watched
-from rhale_stats.models.forms import collected, plain_answer
-from rhale_stats.models.offsets import (
+from rhale_stats.models.adapters.statsmodels import (
     LINEAR,
     Linear,
     ManyVersions,
@@ -27,9 +26,80 @@ from rhale_stats.models.offsets import (
     prediction_function,
     stacked,
 )
-from rhale_stats.models.scales import PredictionScale
+from rhale_stats.models.design import Design, hc1_factor, influence_of, row_factor, watched
+from rhale_stats.models.forms import collected, plain_answer
+from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.identity import row_labels
+
+# Step of a derivative in the imaginary direction: there is no difference to lose digits in.
+IMAGINARY = 1e-30
+# Links of models of statsmodels that are not generalised linear models.
+LINKS = {
+    **dict.fromkeys(("OLS", "WLS", "GLS", "GLSAR", "MixedLM", "QuantReg"), "Identity"),
+    **dict.fromkeys(
+        ("Poisson", "NegativeBinomial", "NegativeBinomialP", "GeneralizedPoisson"), "Log"
+    ),
+    "Logit": "Logit",
+    "Probit": "Probit",
+}
+
+
+class PredictionScale(NamedTuple):
+    """What is said instead of the response, and its derivative by the response."""
+
+    name: str
+    value: Callable[[FloatArray], FloatArray]
+    derivative: Callable[[FloatArray], FloatArray]
+
+    @classmethod
+    def from_option(cls, scale: Any, results: Any) -> PredictionScale | None:
+        """Of results of statsmodels; None for the response."""
+        if callable(scale):
+            derivative = _derivative(scale)
+            derivative(np.full(2, 0.5))  # refused before the model is called
+            return cls(str(getattr(scale, "__name__", "function")), scale, derivative)
+        if scale == "logit":
+            return cls("logit", log_odds, lambda share: 1 / (share * (1 - share)))
+        if scale == "link":
+            link = _link_of(results)
+            return cls("link", link, link.deriv)
+        return None
+
+
+def _derivative(function: Callable[[Any], Any]) -> Callable[[FloatArray], FloatArray]:
+    """Exact to rounding."""
+
+    def derivative(response: FloatArray) -> FloatArray:
+        try:
+            moved = np.asarray(function(response + IMAGINARY * 1j))
+        except TypeError as error:
+            raise TypeError(
+                "scale must be a function of NumPy such as numpy.log, which takes complex numbers; "
+                f"got {shown(function)}."
+            ) from error
+        return np.asarray(np.imag(moved) / IMAGINARY)
+
+    return derivative
+
+
+def _link_of(results: Any) -> Any:
+    from statsmodels.genmod.families import links
+
+    model = getattr(results, "model", None)
+    family, kind = getattr(model, "family", None), type(model).__name__
+    if family is not None:
+        return family.link
+    if kind not in LINKS:
+        raise ValueError(
+            f"scale='link' needs a model of statsmodels with a link; got {kind}. Pass the link as "
+            f"a function of the response: scale=numpy.log."
+        )
+    return getattr(links, LINKS[kind])()
+
+
+# --- models with parameters -----------------------------------------------------------------------
+
 
 # Step along each direction of the parameters, in standard errors. Central differences along x
 # leave a relative error of 1e-11, so that 1e-7 is left of it; the third derivative adds 1e-8.

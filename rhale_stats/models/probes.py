@@ -15,10 +15,9 @@ from rhale_stats.models.differences import (
     DifferenceQuotients,
     Differences,
     Steps,
-    Versions,
     answered,
 )
-from rhale_stats.models.table import Table
+from rhale_stats.models.table import Table, Versions
 
 # Rows of a feature that are looked at.
 ROWS = 1000

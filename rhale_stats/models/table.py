@@ -19,7 +19,7 @@ from rhale_stats.arguments import times
 from rhale_stats.arguments.checks import check_finite, check_size, refuse_chunks
 from rhale_stats.arguments.rows import as_array, as_weights
 from rhale_stats.arguments.words import listed, warn
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models import forms
 from rhale_stats.models.forms import ARRAY, TableFormat
 from rhale_stats.schema.features import names_of_labels
@@ -151,6 +151,19 @@ COPY_ON_WRITE = int(pd.__version__.partition(".")[0]) >= 3
 MAX_NAME = 1_000
 
 
+class Versions(NamedTuple):
+    """Rows of a table in versions of one column; rows by a mask or by numbers, None for all."""
+
+    position: int
+    columns: Sequence[Values]
+    rows: NDArray[np.bool_] | IntArray | None = None
+
+    @property
+    def size(self) -> int:
+        """Rows in all versions."""
+        return len(self.columns) * len(self.columns[0])
+
+
 @dataclass(frozen=True)
 class Table:
     """The rows of ``X`` as pandas or NumPy hold them, and the form in which the user has them."""
@@ -265,9 +278,9 @@ class Table:
             )
         return False
 
-    def of_type(self, position: int, values: FloatArray) -> Values:
-        """Numbers of a column of dates as these dates; those of others as they are."""
-        if isinstance(self.data, np.ndarray) or not self.is_time(position):
+    def of_type(self, position: int, values: Values) -> Values:
+        """Numbers of a column of dates as these dates; other values as they are."""
+        if not self.is_time(position) or not pd.api.types.is_float_dtype(values.dtype):
             return values
         dtype, whole = self.dtypes[position], self.in_days(position)
         dates: Values = times.from_days(np.asarray(values, np.float64), dtype, whole=whole)
@@ -330,41 +343,66 @@ class Table:
         }
         return pd.DataFrame(columns).set_axis(self.data.columns, axis=1)
 
-    def stacked(self, position: int, columns: Sequence[Values]) -> tuple[Any, list[Any]]:
-        """Copies of the rows below each other, each with another version of one column.
+    def stacked(self, requests: Sequence[Versions]) -> tuple[Any, list[list[Values]]]:
+        """Rows below each other, those of each request in all of its versions of a column.
 
-        Returns the table, and the columns as its type holds them (single precision rounds).
+        Returns the table, and the versions of each request as the table holds them.
         """
-        if isinstance(self.data, np.ndarray):
-            if len(columns) == 1:
-                stack = self.data.copy()
-                stack[:, position] = np.asarray(columns[0])
-            else:
-                stack = np.tile(self.data, (len(columns), 1))
-                stack[:, position] = np.concatenate([np.asarray(column) for column in columns])
-            return stack, self.stored(columns)
-        if self.is_time(position):
-            return self._with_times(self._repeated(len(columns)), position, columns)
-        plain = [
-            column
-            for column in columns
-            if isinstance(column, np.ndarray) and column.dtype.kind == "f"
-        ]
-        joined: Any = (
-            np.concatenate(plain)
-            if len(plain) == len(columns)  # a Series for each version takes longer than most models
-            else pd.concat([as_column(column) for column in columns], ignore_index=True)
+        every, places, n_before = np.arange(self.n_rows), [], 0
+        for request in requests:
+            places.append(slice(n_before, n_before + request.size))
+            n_before += request.size
+        numbers = np.concatenate(
+            [
+                np.tile(every if rows is None else every[rows], len(columns))
+                for _, columns, rows in requests
+            ]
         )
-        if len(plain) == len(columns) and self.is_of_floats:
-            values = np.tile(self.data.to_numpy().T, len(columns))
-            values[position] = joined
-            return self.of_block(values), list(columns)
-        frame = self._repeated(len(columns))
-        frame[self.data.columns[position]] = self.as_held(position, joined)
-        return frame, list(columns)
+        stored = [self.stored(position, columns) for position, columns, _ in requests]
+        if isinstance(self.data, np.ndarray):
+            stack = self.data[numbers]
+            for (position, columns, _), place in zip(requests, places, strict=True):
+                stack[place, position] = np.concatenate([np.asarray(column) for column in columns])
+            return stack, stored
+        if self.is_of_floats and all(_are_floats(columns) for _, columns, _ in requests):
+            values = np.take(self.data.to_numpy().T, numbers, axis=1)
+            for (position, columns, _), place in zip(requests, places, strict=True):
+                values[position, place] = in_one(columns)
+            # As one block: faster than one by one.
+            frame = pd.DataFrame(values.T, columns=self.data.columns, copy=False)
+            frame.attrs = dict(self.data.attrs)
+            return frame, stored
+        frame = self.data.iloc[numbers].reset_index(drop=True)
+        for position in dict.fromkeys(request.position for request in requests):
+            some = [
+                (place, request.columns)
+                for request, place in zip(requests, places, strict=True)
+                if request.position == position
+            ]
+            frame[self.data.columns[position]] = self._with_versions(position, numbers, some)
+        return frame, stored
 
-    def stored(self, columns: Sequence[Values]) -> list[Values]:
-        """Versions of a column as the type of the table holds them (single precision rounds)."""
+    def _with_versions(
+        self, position: int, numbers: IntArray, some: Sequence[tuple[slice, Sequence[Values]]]
+    ) -> Any:
+        """A column at rows, by their numbers, with versions of it at these places."""
+        joined: list[Any] = [
+            in_one([self.of_type(position, column) for column in columns]) for _, columns in some
+        ]
+        if len(joined[0]) == len(numbers):
+            values = joined[0].copy()
+        elif all(isinstance(versions, np.ndarray) for versions in joined):
+            values = self.column(position)[numbers]
+        else:
+            values = self.series(position).array[numbers].copy()
+        for (place, _), versions in zip(some, joined, strict=True):
+            values[place] = versions
+        return as_column(self.as_held(position, values))
+
+    def stored(self, position: int, columns: Sequence[Values]) -> list[Values]:
+        """Versions of a column as the table holds them: single precision rounds; dates are days."""
+        if self.is_time(position):
+            return [times.as_days(self.of_type(position, column)) for column in columns]
         if not isinstance(self.data, np.ndarray) or self.data.dtype == np.float64:
             return list(columns)
         return [np.asarray(column).astype(self.data.dtype).astype(np.float64) for column in columns]
@@ -385,35 +423,19 @@ class Table:
             dtype == np.float64 for dtype in self.dtypes
         )
 
-    def of_block(self, values: FloatArray) -> pd.DataFrame:
-        """The columns with other values, (column, row), as one block: faster than one by one."""
-        assert isinstance(self.data, pd.DataFrame), "arrays have no labels"
-        frame = pd.DataFrame(values.T, columns=self.data.columns, copy=False)
-        frame.attrs = dict(self.data.attrs)
-        return frame
 
-    def _repeated(self, n: int) -> pd.DataFrame:
-        """Copies of a DataFrame below each other."""
-        assert isinstance(self.data, pd.DataFrame), "arrays are repeated by NumPy"
-        if n > 1:
-            return pd.concat([self.data] * n, ignore_index=True)
-        frame = self.data.copy(deep=not COPY_ON_WRITE)
-        frame.index = pd.RangeIndex(len(frame))
-        return frame
+def _are_floats(columns: Sequence[Values]) -> bool:
+    """Whether versions of a column are arrays of floating point."""
+    return all(isinstance(column, np.ndarray) and column.dtype.kind == "f" for column in columns)
 
-    def _with_times(
-        self, frame: pd.DataFrame, position: int, columns: Sequence[Values]
-    ) -> tuple[pd.DataFrame, list[Any]]:
-        """Copies of the rows with versions of a column of dates, and the days that these are."""
-        moments = [
-            self.of_type(position, np.asarray(column, dtype=np.float64))
-            if pd.api.types.is_float_dtype(column.dtype)
-            else column
-            for column in columns
-        ]
-        joined = pd.concat([pd.Series(moment) for moment in moments], ignore_index=True)
-        frame[frame.columns[position]] = joined
-        return frame, [times.as_days(moment) for moment in moments]
+
+def in_one(columns: Sequence[Values]) -> Any:
+    """Parts or versions of a column as one; a Series for each takes longer than most models."""
+    if len(columns) == 1:
+        return columns[0]
+    if all(isinstance(column, np.ndarray) for column in columns):
+        return np.concatenate([np.asarray(column) for column in columns])
+    return pd.concat([as_column(column) for column in columns], ignore_index=True).array
 
 
 def as_column(column: Values) -> pd.Series[Any]:

@@ -1,14 +1,15 @@
-"""Numbers, p-values, edges, heads and tables as text; pages that show a result."""
+"""Numbers, p-values, edges, heads and tables as text; values as JSON; pages that show a result."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import chain, pairwise
 from textwrap import wrap
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,6 @@ from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import (
     feature_names,
-    feature_position,
     method_text,
     rows_used,
     units_in,
@@ -47,20 +47,17 @@ def text_of(node: xr.Dataset, name: str) -> str:
     return str(node[name].values)
 
 
-def feature_counts(result: xr.Dataset, name: str, feature: str | int | None) -> list[str]:
+def feature_counts(result: xr.Dataset, name: str) -> list[str]:
     """Numbers of rows of the features that have some."""
     if name not in result:
         return []
-    names, counts = feature_names(result), result[name].values
-    places = range(len(names)) if feature is None else [feature_position(result, feature)]
-    return [f"{names[place]}: {counts[place]:.0f}" for place in places if counts[place] > 0]
+    counts = zip(feature_names(result), result[name].values, strict=True)
+    return [f"{feature}: {count:.0f}" for feature, count in counts if count > 0]
 
 
-def beyond_notes(
-    result: xr.Dataset, feature: str | int | None, where: str = "the bins"
-) -> list[str]:
+def beyond_notes(result: xr.Dataset, where: str = "the bins") -> list[str]:
     """A note on the rows beyond the outermost bins."""
-    counts = ", ".join(feature_counts(result, "n_beyond", feature))
+    counts = ", ".join(feature_counts(result, "n_beyond"))
     return [f"Rows beyond {where}, left out of their feature: {counts}."] if counts else []
 
 
@@ -217,9 +214,15 @@ def _statistic(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.2e}"
 
 
-def output_text(effect: xr.Dataset) -> str:
-    """Name of the output of an effect, with its units."""
-    return with_units(effect.attrs["output_name"], effect.attrs["output_units"])
+def output_text(result: xr.Dataset) -> str:
+    """Name of the output of a result, with its units."""
+    attrs = result.attrs
+    return with_units(str(attrs.get("output_name", "output")), str(attrs.get("output_units", "")))
+
+
+def source_of(result: Result, name: str) -> str:
+    """The source of the standard errors of an estimate, in words."""
+    return str(result[f"{name}_se"].attrs.get("source", "rows"))
 
 
 def holds_model(source: str) -> bool:
@@ -423,17 +426,14 @@ def rows_text(result: xr.Dataset) -> str:
     return f"{text}; {n} feature{'s' if n > 1 else ''}"
 
 
-def uncertainty_line(result: xr.Dataset, standard_error: str, *, estimated: bool) -> str:
-    """What the standard errors of a result are of, where they are known."""
-    if not estimated:
-        return f"Uncertainty: {NO_ERRORS}"
-    return f"Uncertainty: {uncertainty(str(result[standard_error].attrs.get('source', 'rows')))}"
+def includes_model(result: Result, name: str) -> bool:
+    """Whether the standard errors of an estimate include the model: only then have they t and P."""
+    return holds_model(source_of(result, name))
 
 
-def output(result: xr.Dataset) -> str:
-    """Name of the output, with its units."""
-    attrs = result.attrs
-    return with_units(str(attrs.get("output_name", "output")), str(attrs.get("output_units", "")))
+def uncertainty_line(result: xr.Dataset, name: str, *, estimated: bool) -> str:
+    """What the standard errors of an estimate are of, where they are known."""
+    return f"Uncertainty: {uncertainty(source_of(result, name)) if estimated else NO_ERRORS}"
 
 
 def title_of(result: xr.Dataset) -> str:
@@ -452,3 +452,34 @@ def variables_table(result: xr.Dataset, most: int) -> PageTable:
             ends = [number_text(float(end)) for end in (np.nanmin(values), np.nanmax(values))]
         lines.append([str(name), ", ".join(map(str, variable.dims)), *ends])
     return table_of(["", "over", "lowest", "highest"], lines[:most], len(lines), "variables", "")
+
+
+# --- values as JSON and CSV hold them -------------------------------------------------------------
+
+
+def plain(value: Any, rounded: Callable[[float], float] = float) -> Any:
+    """A value made of what JSON knows: dicts, lists, texts, finite numbers, null.
+
+    A table is a list of its lines, each by the names of the columns.
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry, rounded) for key, entry in value.items()}
+    if isinstance(value, pd.DataFrame):
+        names = list(map(str, value.columns))
+        columns = [plain(value[name].tolist(), rounded) for name in value.columns]
+        return [dict(zip(names, line, strict=True)) for line in zip(*columns, strict=True)]
+    if isinstance(value, np.ndarray | list | tuple | pd.Series):
+        return [plain(entry, rounded) for entry in value]
+    if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return rounded(value) if math.isfinite(value) else None
+    text = str(value)
+    return None if text in ("NaT", "<NA>") else text
+
+
+def shorter(value: Any) -> Any:
+    """A number with eight digits, and what else as it is."""
+    return float(f"{value:.8g}") if isinstance(value, float) else value

@@ -19,10 +19,10 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models import differences
-from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, Versions, evaluated
+from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, evaluated
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_named, default_columns, in_order, levels_of
-from rhale_stats.models.table import Table, Values, check_column
+from rhale_stats.models.table import Table, Values, Versions, check_column
 from rhale_stats.profiles.data import (
     GRID_KINDS,
     N_GRID_OF_PAIR,

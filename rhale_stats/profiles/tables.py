@@ -19,14 +19,14 @@ from rhale_stats.printing.text import (
     bounds_text,
     cell,
     feature_lines,
-    holds_model,
+    includes_model,
     number_cell,
     number_text,
-    output,
     output_text,
     percent,
     region_text,
     rows_text,
+    source_of,
     table_lines,
     table_of,
     uncertainty,
@@ -54,6 +54,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     title = METHOD_NAMES[str(attrs["method"])]
     meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
     errors: list[str] = []
+    row, part = profile, profile
     if feature is None:
         title = f"{title}: effects on {output_text(profile)}"
         table = glance(profile, level)
@@ -71,7 +72,8 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         name = feature_names(profile)[feature_position(profile, feature)]
         title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
         title = f"{title} {output_text(profile)}"
-        table = tidy(profile.sel(feature=[name]), level)
+        row, part = profile.sel(feature=name), profile.sel(feature=[name])
+        table = tidy(part, level)
         has_errors = "std_error" in table
         heads = ["share", "curve", "std err", *bounds_text(level), "spread"]
         numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
@@ -83,49 +85,45 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             [percent(line["weight_share"]), *[cell(line, number) for number in numbers]]
             for _, line in table.iterrows()
         ] or [["constant"] + [""] * (len(heads) - 1)]
-        nominal = is_nominal(profile.sel(feature=name))
-        stubs = (table["level"] if nominal else table["x"].map(number_text)).tolist() or [name]
+        stubs = (table["level"] if is_nominal(row) else table["x"].map(number_text)).tolist() or [
+            name
+        ]
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
         if has_errors:
-            fixed = "the grid" if holds_model(_source(profile)) else "the model and the grid"
+            fixed = "the grid" if includes_model(profile, "curve") else "the model and the grid"
             errors += [
                 f"Standard errors treat {fixed} as fixed. "
                 f"Intervals: pointwise, {how_made(profile, 'curve', level)}. "
-                f"{parts_note(profile.sel(feature=name), 'curve', 'the curve')}".rstrip()
+                f"{parts_note(row, 'curve', 'the curve')}".rstrip()
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
     title = f"{title}{region_text(profile)}"
-    part = profile if feature is None else profile.sel(feature=name)
     model_rows = f"{attrs['model_rows']}"
     if attrs.get("answers_from", "predictions") != "predictions":
         model_rows += f", and {attrs['answers_from']} read"
     cells = [
-        ["Rows:", f"{rows_used(part)}", "Model asked for rows:", model_rows],
+        ["Rows:", f"{rows_used(row)}", "Model asked for rows:", model_rows],
         ["Weights:", attrs["weight_kind"], "Curve centred at:", attrs["centering"]],
     ]
     if "curve_se" in profile:
-        cells.append(["Uncertainty:", uncertainty(_source(profile)), "", ""])
+        cells.append(["Uncertainty:", uncertainty(source_of(profile, "curve")), "", ""])
     if "shapley" in attrs:
         meanings += [
             f"Shapley values: {attrs['shapley']}; {attrs['n_background']} background rows."
         ]
     if "shap_value_error" in profile:
-        error = float(np.sqrt((part["shap_value_error"] ** 2).mean()))
+        error = float(np.sqrt((row["shap_value_error"] ** 2).mean()))
         errors += [
             f"Monte-Carlo standard error of a Shapley value: {number_text(error)} (root mean "
             f"square). More background rows make it smaller."
         ]
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
-    notes = [*beyond_notes(profile, feature), *errors, *meanings, *interval_notes(profile)]
+    notes = [*beyond_notes(part), *errors, *meanings, *interval_notes(profile)]
     return Summary(with_facts(cells, title, lines, heads, stubs), notes)
-
-
-def _source(profile: xr.Dataset) -> str:
-    return str(profile["curve_se"].attrs["source"])
 
 
 def profile_page(profile: xr.Dataset, most: int) -> Page:
@@ -141,10 +139,10 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
     lines = feature_lines(table, columns, table["importance"].to_numpy(), most)
     first = repr(lines[0][0])
     return Page(
-        f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output(profile)}",
+        f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output_text(profile)}",
         (
             rows_text(profile),
-            uncertainty_line(profile, "curve_se", estimated=has_errors),
+            uncertainty_line(profile, "curve", estimated=has_errors),
         ),
         (
             table_of(
@@ -185,7 +183,7 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
             se = row["curve_se"].values
             ends = ends_in_table(row, "curve", se, degrees_of(row), level)
             lines |= {"std_error": se}
-            if holds_model(str(row["curve_se"].attrs["source"])):
+            if includes_model(row, "curve"):
                 lines |= student(row["curve"].values, se, degrees_of(row))
             lines |= {"conf_low": ends[:, 0], "conf_high": ends[:, 1]}
         frames.append(pd.DataFrame(lines | {"spread": row["curve_std"].values}))

@@ -17,7 +17,7 @@ from rhale_stats.printing.text import (
     count_text,
     largest_first,
     number_text,
-    output,
+    output_text,
     percent,
     permutation_text,
     stars,
@@ -39,13 +39,12 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
     alone = len(every) == 1
     stubs, lines = node_lines(every)
     heads = ["rows", "loss", "best split", "drop", "P", ""]
-    output = with_units(trees.attrs["output_name"], trees.attrs["output_units"])
-    title = f"Regions: effects on {output}"
+    title = f"Regions: effects on {output_text(trees)}"
     if alone:
         feature_text = with_units(
             str(every[0]["feature"].values), str(every[0]["feature_units"].values)
         )
-        title = f"Regions: effect of {feature_text} on {output}"
+        title = f"Regions: effect of {feature_text} on {output_text(trees)}"
     tables = with_facts(_region_facts(every), title, lines, heads, stubs)
     attrs = trees.attrs
     notes = [
@@ -208,8 +207,7 @@ def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: 
     ]
     # Heads stand over the numbers, not over their stars.
     heads = ["loss", *[f"{name}{'':{room}}" for name in columns]]
-    output = with_units(attrs["output_name"], attrs.get("output_units", ""))
-    title = f"Interactions: effects on {output}, split by other columns"
+    title = f"Interactions: effects on {output_text(matrix)}, split by other columns"
     cells = [
         ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
         ["Bins:", attrs["bin_rule"], "Its units:", loss_units(matrix, "")],
@@ -277,7 +275,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
         name = str(every[0]["feature"].values)
         note = "drop: the part of the loss that the split removes."
         return Page(
-            f"Regions: effect of {name} on {output(trees)}",
+            f"Regions: effect of {name} on {output_text(trees)}",
             facts,
             (table_of(heads, body[: 2 * most], len(body), "nodes", note),),
             "summary(tree), plot(tree), regional_rhale(local, tree)",
@@ -287,7 +285,7 @@ def trees_page(trees: xr.Dataset, most: int) -> Page:
     lines = term_lines(table.iloc[order], REGIONS, _cell)
     note = "drop: the part of the loss, the heterogeneity in bins, that the regions remove."
     return Page(
-        f"Regions: effects on {output(trees)}",
+        f"Regions: effects on {output_text(trees)}",
         facts,
         (table_of(["", *REGIONS.values()], lines, len(table), "features", note),),
         f"summary(trees, {table['term'].iloc[order[0]]!r}), plot(trees.isel(feature=0))",
@@ -301,7 +299,7 @@ def interactions_page(matrix: xr.Dataset, most: int) -> Page:
     first = table.iloc[largest_first(table["loss_drop"].to_numpy())[:most]]
     tested = matrix.attrs["n_permutations"]
     return Page(
-        f"Interactions: effects on {output(matrix)}, split by other columns",
+        f"Interactions: effects on {output_text(matrix)}, split by other columns",
         (
             f"{matrix.attrs['n_rows']} rows; bins: {matrix.attrs['bin_rule']}",
             f"Test: {tested} permutations" if tested else "Test: none, so drops may be chance",

@@ -16,14 +16,13 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from rhale_stats.answers.numbers import percent
-from rhale_stats.answers.sentences import pvalue_text
+from rhale_stats.answers.numbers import AnswerLine, Ends, percent
+from rhale_stats.answers.sentences import HARDLY, YES, pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.printing.plain import plain, shorter
-from rhale_stats.printing.text import count_text
-from rhale_stats.reporting import figures
-from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature, ReportSize
+from rhale_stats.printing.text import count_text, plain, shorter
+from rhale_stats.reporting import pictures
+from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
 from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with_interval
 
 # A spreadsheet reads a cell that begins with one of these as a formula.
@@ -182,7 +181,7 @@ def page_of(content: ReportContent, chosen: Selection, title: str | None, t: Wor
     shown = [
         feature
         for feature in content.features
-        if chosen.names is None or feature.name in chosen.names
+        if chosen.names is None or feature.line.feature in chosen.names
     ]
     pictured = tuple(shown[:MAX_PICTURES])
     sections = [
@@ -235,24 +234,21 @@ def _trust(content: ReportContent, t: Words) -> Section:
 
 def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words) -> Section:
     features = content.features
-    n_in_data = sum(
-        feature.in_data is not None and feature.in_data.verdict == "yes" for feature in features
-    )
-    matter = sum(feature.average.verdict == "yes" for feature in features)
-    hidden = sum(
-        feature.average.verdict == "hardly" and feature.rows.verdict == "yes"
-        for feature in features
-    )
+    lines = [feature.line for feature in features]
+    n_in_data = sum(line.in_data == YES for line in lines)
+    matter = sum(line.matters == YES for line in lines)
+    hidden = sum((line.matters, line.rows_differ) == (HARDLY, YES) for line in lines)
     answer = t.which_answer.format(matter=matter, n=count_text(len(features), "feature"))
     if content.examined:
         answer = t.which_in_data.format(there=n_in_data, n=count_text(len(features), "feature"))
     elif hidden:
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
-    first, parts = pictured[:MAX_FIRST], {feature.name: feature.anchor for feature in pictured}
+    parts = {feature.line.feature: feature.anchor for feature in pictured}
+    first = pictured[:MAX_FIRST]
     values = {
         "answer": answer,
-        "largest": [figures.largest_picture(feature, content, t) for feature in first],
-        "picture": figures.overview_picture(content, pictured or features[:MAX_PICTURES], t),
+        "largest": [pictures.largest_picture(feature, content, t) for feature in first],
+        "picture": pictures.overview_picture(content, pictured or features[:MAX_PICTURES], t),
         "table": ranking(content, features, t, parts, ranking_link(content, t)),
     }
     return Section("which", t.which, values)
@@ -269,18 +265,19 @@ def ranking(
     lines = [
         [
             Cell(
-                feature.label,
-                target=targets.get(feature.name, ""),
-                code=feature.name if feature.label != feature.name else "",
+                line.label,
+                target=targets.get(line.feature, ""),
+                code=line.feature if line.label != line.feature else "",
             ),
             feature.usual or t.no_value,
-            *_effects(feature, t, of_data=content.examined),
-            typeset(feature.shape) or t.no_shape,
-            _rows_differ(feature, t),
+            *_effects(line, t, of_data=content.examined),
+            typeset(line.shape) or t.no_shape,
+            _rows_differ(line, t),
             feature.split or t.no_split,
-            typeset(feature.warning) or t.no_warning,
+            typeset(line.unreliable) or t.no_warning,
         ]
         for feature in features
+        for line in [feature.line]
     ]
     left = len(content.features) - len(features)
     caption = t.which_table if not left else t.which_table_first.format(n=len(features))
@@ -289,26 +286,21 @@ def ranking(
     return table(caption, heads, lines, wide=True, link=link)
 
 
-def _effects(feature: ReportFeature, t: Words, *, of_data: bool) -> list[Cell | str]:
+def _effects(line: AnswerLine, t: Words, *, of_data: bool) -> list[Cell | str]:
     """The change in the data, its verdict and the change in the model; or the latter alone."""
+    sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
     data, model = (
-        _size(size) if size and np.isfinite(size.value) else t.no_value
-        for size in (feature.in_data, feature.change)
+        Cell(*with_interval(value, ends)) if np.isfinite(value) else t.no_value
+        for value, ends in sizes
     )
-    if not of_data:
-        return [model, feature.average.verdict]
-    return [data, feature.in_data.verdict if feature.in_data else "", model]
+    return [data, line.in_data, model] if of_data else [model, line.matters]
 
 
-def _rows_differ(feature: ReportFeature, t: Words) -> str:
+def _rows_differ(line: AnswerLine, t: Words) -> str:
     """Whether rows differ, and whether new rows confirm it."""
-    if feature.rows.verdict == "yes" and feature.differs_in_data in t.differs:
-        return str(t.differs[feature.differs_in_data])
-    return feature.rows.verdict
-
-
-def _size(size: ReportSize) -> Cell:
-    return Cell(*with_interval(size.value, (size.low, size.high)))
+    if line.rows_differ == YES and line.differs_in_data in t.differs:
+        return str(t.differs[line.differs_in_data])
+    return line.rows_differ
 
 
 def ranking_link(content: ReportContent, t: Words) -> Link:
@@ -320,27 +312,28 @@ def ranking_link(content: ReportContent, t: Words) -> Link:
 
 def record_of(feature: ReportFeature) -> dict[str, Any]:
     """The facts of a feature by name."""
+    line = feature.line
     return {
-        "feature": feature.name,
-        "label": feature.label,
-        "units": feature.units,
+        "feature": line.feature,
+        "label": line.label,
+        "units": line.feature_units,
         "from_to": feature.usual,
-        **(_size_record("in_data", feature.in_data) if feature.in_data else {}),
-        "in_data_verdict": feature.in_data.verdict if feature.in_data else "",
-        **(_size_record("change", feature.change) if feature.change else {}),
-        **_size_record("importance", feature.average),
-        "matters": feature.average.verdict,
-        **_size_record("row_spread", feature.rows),
-        "rows_differ": feature.rows.verdict,
-        "differs_in_data": feature.differs_in_data,
-        "shape": feature.shape,
+        **_size_record("in_data", line.in_data_change, line.in_data_ci),
+        "in_data_verdict": line.in_data,
+        **_size_record("change", line.usual_change, line.usual_change_ci),
+        **_size_record("importance", line.importance, line.importance_ci),
+        "matters": line.matters,
+        **_size_record("row_spread", line.row_spread, line.row_spread_ci),
+        "rows_differ": line.rows_differ,
+        "differs_in_data": line.differs_in_data,
+        "shape": line.shape,
         "split": feature.split,
-        "warning": feature.warning,
+        "warning": line.unreliable,
     }
 
 
-def _size_record(name: str, size: ReportSize) -> dict[str, float]:
-    return {name: size.value, f"{name}_lower": size.low, f"{name}_upper": size.high}
+def _size_record(name: str, value: float, ends: Ends) -> dict[str, float]:
+    return {name: value, f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
 
 
 # --- how each acts --------------------------------------------------------------------------------
@@ -353,10 +346,10 @@ def _features(
         {
             "anchor": feature.anchor,
             "open": k < n_open,
-            "label": feature.label,
+            "label": feature.line.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
-            "picture": figures.feature_picture(feature, k + 2, content, t),
+            "picture": pictures.feature_picture(feature, k + 2, content, t),
             "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
             "tree": _tree(feature, t),
             "rules": [group.rule for group in _with_values(feature)],
@@ -364,8 +357,9 @@ def _features(
         }
         for k, feature in enumerate(pictured)
     ]
-    drawn = {feature.name for feature in pictured}
-    left = [feature.label for feature in content.features if feature.name not in drawn]
+    drawn = {feature.line.feature for feature in pictured}
+    lines = [feature.line for feature in content.features]
+    left = [line.label for line in lines if line.feature not in drawn]
     rest = ""
     if left:
         names = ", ".join(left[:MAX_PICTURES]) + (", …" if len(left) > MAX_PICTURES else "")
@@ -389,11 +383,11 @@ def values_table(feature: ReportFeature, t: Words) -> ReportTable:
         texts = [t.no_value if np.isnan(value) else number_text(value) for value in values]
         if np.isfinite(values[3]):
             texts[3] = f"{values[3]:,.0f}"
-        lines.append([figures.place_of(feature, k), *texts])
-        is_text = feature.levels or are_dates(feature.units)
-        data.append([figures.place_of(feature, k) if is_text else float(curve.x[k]), *values])
-    link = csv_link(feature.name, heads, data)
-    caption = t.values_table.format(feature=feature.label)
+        lines.append([pictures.place_of(feature, k), *texts])
+        is_text = feature.levels or are_dates(feature.line.feature_units)
+        data.append([pictures.place_of(feature, k) if is_text else float(curve.x[k]), *values])
+    link = csv_link(feature.line.feature, heads, data)
+    caption = t.values_table.format(feature=feature.line.label)
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
 
 
@@ -419,9 +413,9 @@ def _tree(feature: ReportFeature, t: Words) -> dict[str, Any] | None:
     if not feature.groups:
         return None
     return {
-        "head": t.tree_head.format(feature=feature.label),
+        "head": t.tree_head.format(feature=feature.line.label),
         "branches": branches(feature.groups),
-        "panels": () if feature.levels else figures.group_panels(feature, t),
+        "panels": () if feature.levels else pictures.group_panels(feature, t),
     }
 
 
@@ -430,7 +424,7 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
     roots: list[Branch] = []
     above: list[tuple[int, Branch]] = []
     for group in groups:
-        branch = Branch(f"{group.condition} ({figures.rows_text(group.n_rows)})", [])
+        branch = Branch(f"{group.condition} ({pictures.rows_text(group.n_rows)})", [])
         while above and above[-1][0] >= group.depth:
             above.pop()
         (above[-1][1].below if above else roots).append(branch)
@@ -480,7 +474,7 @@ def everything(content: ReportContent) -> dict[str, Any]:
     features = {}
     for feature in content.features:
         curve = feature.curve
-        features[feature.name] = record_of(feature) | {
+        features[feature.line.feature] = record_of(feature) | {
             "headline": feature.headline,
             "sentences": feature.sentences,
             "x": feature.levels or curve.x,

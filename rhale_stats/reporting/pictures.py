@@ -1,10 +1,10 @@
-"""The pictures of a report as SVG. Black and grey are about the average, colour is about rows."""
+"""The pictures of a report as SVG, with their captions, keys and descriptions in words."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import chain
 from typing import Any, TypeAlias
@@ -14,18 +14,20 @@ from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from rhale_stats.answers.numbers import FIVE_DIGITS
+from rhale_stats.answers.numbers import FIVE_DIGITS, axis_texts, percent
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.reading import (
     Bars,
     Group,
     PictureCurve,
+    ReportContent,
     ReportFeature,
     ReportSize,
     Windows,
 )
-from rhale_stats.reporting.words import MINUS, Words
+from rhale_stats.reporting.words import MINUS, Words, number_text, typeset
 
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
@@ -269,8 +271,14 @@ class Dot:
 def overview(features: Sequence[ReportFeature], threshold: float, width: float) -> Drawing:
     """How much each feature moves the predictions, on average and by rows."""
     lines = [
-        Dot(feature.label, (("average", feature.average), ("rows", feature.rows)))
-        for feature in features
+        Dot(
+            line.label,
+            (
+                ("average", ReportSize(line.importance, *line.importance_ci)),
+                ("rows", ReportSize(line.row_spread, *line.row_spread_ci)),
+            ),
+        )
+        for line in (feature.line for feature in features)
     ]
     return dots(lines, width, (0.0, threshold), field_to=threshold, from_zero=True)
 
@@ -402,7 +410,7 @@ def of_levels(feature: ReportFeature, width: float, least: float) -> Drawing:
     """Levels with intervals, a line each."""
     curve = feature.curve
     lines = [
-        Dot(name, (("average", ReportSize(float(y), float(low), float(high), "")),))
+        Dot(name, (("average", ReportSize(float(y), float(low), float(high))),))
         for name, y, low, high in zip(feature.levels, curve.y, curve.low, curve.high, strict=True)
     ]
     middle = _middle(curve)
@@ -439,7 +447,7 @@ def of_curve(feature: ReportFeature, width: float, least: float, t: Words) -> Dr
             bottom = top + height
     drawing.height = bottom + 24
     drawing.line("axis", across.start, bottom, across.end, bottom)
-    for value, text in across.ticks(7 if width > NARROW else 4, feature.units):
+    for value, text in across.ticks(7 if width > NARROW else 4, feature.line.feature_units):
         drawing.line("axis", across(value), bottom, across(value), bottom + 4)
         drawing.text("mid", across(value), bottom + 18, text)
     return drawing
@@ -474,7 +482,7 @@ def drawn(curve: PictureCurve, stretches: Stretches) -> PictureCurve:
     """The curve without its ends where it is not known: a line there would be extrapolated."""
     sure = np.flatnonzero(reliable(curve.x, stretches)) if len(curve.x) else np.zeros(0, int)
     inside = slice(sure[0], sure[-1] + 2) if len(sure) else slice(None)
-    return PictureCurve(*(values[inside] for values in (curve.x, curve.y, curve.low, curve.high)))
+    return curve.take(inside)
 
 
 def reliable(x: FloatArray, stretches: Stretches) -> NDArray[np.bool_]:
@@ -552,7 +560,7 @@ def of_group(group: Group, feature: ReportFeature, number: int, width: float) ->
     drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
     drawing.curve("average thin", feature.curve.x, feature.curve.y, across, up)
     drawing.curve(f"group g{number % MAX_GROUPS}", curve.x, curve.y, across, up)
-    for value, text in across.ticks(4, feature.units):
+    for value, text in across.ticks(4, feature.line.feature_units):
         drawing.text("mid", across(value), top + height + 17, text)
     return drawing
 
@@ -581,5 +589,229 @@ def mark_of(kind: str, number: int = 0) -> Drawing:
         _sideways(drawing, np.array([-13.0, -6, 0, 6, 13]), Scale(-15, 15, 0, 30), 8)
     else:
         scale = Scale(0, 30, 0, 30)
-        _mark(drawing, kind, ReportSize(15, 3, 27, ""), scale, 8)
+        _mark(drawing, kind, ReportSize(15, 3, 27), scale, 8)
     return drawing
+
+
+# --- captions, keys and descriptions for those who do not see the pictures ------------------------
+
+
+PANEL = 300.0
+MAX_VALUES = 7
+Key = tuple[tuple[Markup, str], ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in two widths, of which the style sheet shows one; or in one width.
+
+    That of a notebook has its description in it, and no anchor.
+    """
+
+    caption: str
+    wide: Markup
+    key: Key = ()
+    anchor: str = ""
+    number: int = 0
+    alt: str = ""
+    narrow: Markup | None = None
+
+
+def _picture(
+    anchor: str, number: int, draw: Callable[[float], Drawing], words: tuple[str, str], key: Key
+) -> Picture:
+    caption, alt = words
+    ids = (f"{anchor}-caption", f"{anchor}-alt")
+    wide, narrow = (
+        draw(width).markup(kind, *ids) for kind, width in (("wide", WIDE), ("narrow", NARROW))
+    )
+    return Picture(caption, wide, key, anchor, number, alt, narrow)
+
+
+def _panel(anchor: str, drawing: Drawing, caption: str, alt: str) -> Picture:
+    """A small picture, which has no number."""
+    wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
+    return Picture(caption, wide, anchor=anchor, alt=alt)
+
+
+def rows_text(n_rows: int) -> str:
+    """A number of rows."""
+    return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+
+
+def overview_picture(
+    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
+) -> Picture:
+    """How much each feature moves the predictions."""
+    first = " ".join(
+        t.which_alt_one.format(
+            name=line.label,
+            average=number_text(line.importance),
+            rows=number_text(line.row_spread),
+        )
+        for line in (feature.line for feature in features[:MAX_VALUES])
+    )
+    alt = t.which_alt.format(n=count_text(len(features), "feature"), first=first)
+    threshold = number_text(content.threshold)
+    key = (
+        (mark_of("average").swatch(), t.average_key),
+        (mark_of("rows").swatch(), t.rows_key),
+        (mark_of("small").swatch(), t.which_key.format(threshold=threshold)),
+    )
+    caption = t.which_caption.format(level=percent(content.level))
+    return _picture(
+        "overview",
+        1,
+        lambda width: overview(features, content.threshold, width),
+        (caption, alt),
+        key,
+    )
+
+
+def feature_picture(
+    feature: ReportFeature, number: int, content: ReportContent, t: Words
+) -> Picture:
+    """The effect of one feature."""
+    caption = t.curve_caption
+    if feature.difference is not None:
+        caption = t.two_caption.format(
+            first=feature.levels[0],
+            second=feature.levels[1],
+            feature="{feature}",
+            output="{output}",
+        )
+    words = (
+        caption.format(feature=feature.shown, output=content.shown),
+        described(feature, content, t),
+    )
+    return _picture(
+        f"{feature.anchor}-picture",
+        number,
+        lambda width: of_feature(feature, width, 4 * content.threshold, t),
+        words,
+        key_of(feature, t),
+    )
+
+
+def largest_picture(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
+    """The average curve of a feature alone, before the first table."""
+    alone = replace(feature, windows=None, outcome={}, groups=())
+    anchor = f"{feature.anchor}-first"
+    drawing = of_feature(alone, NARROW, 4 * content.threshold, t)
+    drawing.places = drawing.places[:0]
+    shape = feature.line.shape
+    caption = f"{feature.shown}: {shape}" if shape else feature.shown
+    return _panel(anchor, drawing, typeset(caption), described(alone, content, t))
+
+
+def key_of(feature: ReportFeature, t: Words) -> Key:
+    """The marks that a picture has, and what they mean."""
+    if feature.levels:
+        average = mark_of("average"), t.average_of_level.format(band=feature.band)
+        of_groups = any(group.difference for group in feature.leaves)
+        of_rows = feature.difference is not None and feature.difference[1] is not None
+        key = [
+            average,
+            *([(mark_of("part"), t.part_key)] if feature.difference and of_groups else []),
+            *([(mark_of("across"), t.across_key)] if of_rows else []),
+        ]
+    else:
+        groups = enumerate(feature.leaves[:MAX_GROUPS])
+        key = [
+            (mark_of("band"), t.band_key.format(band=feature.band)),
+            *((mark_of("group", number), _group_text(group, t)) for number, group in groups),
+            *([(mark_of("few"), t.few_key)] if feature.stretches else []),
+            *([(mark_of("strip"), t.strip_key)] if feature.windows else []),
+        ]
+    return tuple((mark.swatch(), text) for mark, text in key)
+
+
+def _group_text(group: Group, t: Words) -> str:
+    return str(t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows)))
+
+
+def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
+    """The picture in words: some values, the width of the band, the highest place of groups."""
+    curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
+    finite = np.flatnonzero(np.isfinite(curve.y))
+    feature = replace(feature, curve=curve)
+    places = [place_of(feature, k) for k in range(len(curve.y))]
+    chosen = finite
+    if len(finite) > MAX_VALUES:
+        chosen = finite[np.linspace(0, len(finite) - 1, MAX_VALUES).round().astype(int)]
+    values = "; ".join(f"{places[k]}: {number_text(curve.y[k])}" for k in chosen)
+    half = (curve.high - curve.low) / 2
+    width = ""
+    if np.isfinite(half).any():
+        widest = number_text(float(np.nanmax(half)))
+        width = t.width_alt.format(band=feature.band, width=widest)
+    kind = t.levels_kind if feature.levels else t.strip_kind if feature.windows else t.curve_kind
+    text: str = t.curve_alt.format(
+        kind=kind,
+        feature=feature.line.label,
+        first=places[0] if places else "",
+        last=places[-1] if places else "",
+        output=content.shown,
+        values=values or t.unknown,
+        width=width,
+        groups="".join(_group_alt(group, feature, t) for group in feature.leaves[:MAX_GROUPS]),
+    )
+    return text
+
+
+def place_of(feature: ReportFeature, k: int) -> str:
+    """The k-th point of the curve: a level, or a place on the axis."""
+    if feature.levels:
+        return feature.levels[k]
+    return place(float(feature.curve.x[k]), feature)
+
+
+def place(x: float, feature: ReportFeature) -> str:
+    """A place on the axis of a feature."""
+    return typeset(axis_texts(np.append(feature.curve.x, x), feature.line.feature_units)[-1])
+
+
+def _group_alt(group: Group, feature: ReportFeature, t: Words) -> str:
+    y = group.curve.y
+    if not np.isfinite(y).any():
+        return ""
+    highest = int(np.nanargmax(y))
+    highest_place = place(float(group.curve.x[highest]), feature)
+    return str(
+        t.group_alt.format(rule=group.rule, value=number_text(y[highest]), place=highest_place)
+    )
+
+
+def small_overview(
+    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
+) -> Picture:
+    """How much each feature moves the predictions, for a notebook."""
+    whole = overview_picture(content, features, t)
+    drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
+    return Picture(whole.caption, drawn, whole.key)
+
+
+def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
+    """The effect of one feature, for a notebook."""
+    drawn = of_feature(feature, NARROW, 4 * content.threshold, t)
+    caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
+    return Picture(caption, drawn.named("narrow", described(feature, content, t)))
+
+
+def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
+    """A small picture for each group of rows."""
+    panels = []
+    for number, group in enumerate(feature.leaves):
+        y, x = group.curve.y, group.curve.x
+        if not np.isfinite(y).any():
+            continue
+        anchor = f"{feature.anchor}-group-{number}"
+        (high, high_at), (low, low_at) = (
+            (number_text(float(y[k])), place(float(x[k]), feature))
+            for k in (int(np.nanargmax(y)), int(np.nanargmin(y)))
+        )
+        alt = t.panel_alt.format(high=high, high_at=high_at, low=low, low_at=low_at)
+        caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
+        drawing = of_group(group, feature, number, PANEL)
+        panels.append(_panel(anchor, drawing, caption, alt))
+    return tuple(panels)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.answers import sentences
 from rhale_stats.answers.numbers import (
@@ -23,7 +24,6 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.words import Words, typeset, with_interval
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.features import units_of
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
@@ -40,15 +40,17 @@ class PictureCurve:
     low: FloatArray
     high: FloatArray
 
+    def take(self, points: NDArray[np.bool_] | slice) -> PictureCurve:
+        """The curve at some of its points."""
+        return PictureCurve(self.x[points], self.y[points], self.low[points], self.high[points])
 
-@dataclass(frozen=True)
-class ReportSize:
-    """One of the two sizes of a feature, with its interval and verdict."""
+
+class ReportSize(NamedTuple):
+    """A number with its interval."""
 
     value: float
     low: float
     high: float
-    verdict: str
 
 
 @dataclass(frozen=True)
@@ -90,15 +92,16 @@ class Bars:
 
 @dataclass(frozen=True)
 class ReportFeature:
-    """What is known of one feature."""
+    """What a report says of one feature: its facts, texts made of them, and its picture."""
 
-    name: str
-    label: str
-    units: str
+    line: AnswerLine
     anchor: str
     headline: str
-    average: ReportSize
-    rows: ReportSize
+    sentences: tuple[str, ...]
+    # The usual values, and the column by which rows differ most.
+    usual: str
+    split: str
+    band: str
     curve: PictureCurve
     # Of levels, in the order of the curve; empty for an axis.
     levels: tuple[str, ...] = ()
@@ -108,17 +111,6 @@ class ReportFeature:
     # Parts of the axis where the curve cannot be relied on, from left to right.
     stretches: tuple[tuple[float, float], ...] = ()
     groups: tuple[Group, ...] = ()
-    # Between the usual values, as text: the change of the average prediction and of the outcome,
-    # whose verdict says whether it is in the data; and whether rows differ in the data.
-    usual: str = ""
-    change: ReportSize | None = None
-    in_data: ReportSize | None = None
-    differs_in_data: str = ""
-    sentences: tuple[str, ...] = ()
-    shape: str = ""
-    split: str = ""
-    warning: str = ""
-    band: str = ""
     # Levels that too few rows have to be shown.
     left_out: int = 0
     # Of two levels: the second less the first, and quantiles of single rows.
@@ -130,7 +122,8 @@ class ReportFeature:
     @property
     def shown(self) -> str:
         """Its name for people, and its units."""
-        return f"{self.label} [{self.units}]" if self.units else self.label
+        units = self.line.feature_units
+        return f"{self.line.label} [{units}]" if units else self.line.label
 
     @property
     def leaves(self) -> tuple[Group, ...]:
@@ -313,23 +306,14 @@ def _feature(
     attrs: Attrs = {**tree["answers"].attrs, **tree.attrs}
     level = percent(float(attrs["level"]))
     facts: dict[str, Any] = {
-        "name": line.feature,
-        "label": line.label,
-        "units": units_of(tree["effect"].to_dataset(), line.feature),
+        "line": line,
         "anchor": f"f-{position}",
         "headline": typeset(sentences.headline(line)),
-        "average": ReportSize(line.importance, *line.importance_ci, line.matters),
-        "usual": typeset(sentences.usual_text(line)),
-        "change": ReportSize(line.usual_change, *line.usual_change_ci, line.matters),
-        "in_data": ReportSize(line.in_data_change, *line.in_data_ci, line.in_data),
-        "differs_in_data": line.differs_in_data,
-        "rows": ReportSize(line.row_spread, *line.row_spread_ci, line.rows_differ),
         "sentences": tuple(typeset(sentence) for sentence in sentences.sentences(line, attrs)),
-        "shape": line.shape,
+        "usual": typeset(sentences.usual_text(line)),
         "split": f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
         if line.split_by
         else "",
-        "warning": line.unreliable,
     }
     answers, places = tree["answers"].to_dataset(), () if levels else row["edge_value"].values
     facts["groups"] = _groups(region, places, answers) if region is not None else ()
@@ -344,7 +328,7 @@ def _feature(
         **facts,
         curve=_curve(row, places),
         counts=_counts(row),
-        windows=_windows(tree, line.feature, facts["units"]),
+        windows=_windows(tree, line.feature, line.feature_units),
         stretches=_stretches(row),
         band=t.band_name.format(level=level),
         outcome=_outcome(tree, line.feature),
@@ -361,9 +345,7 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, feature: str) -> dict[str,
     names = level_names(row)
     curve = _curve(row, np.arange(float(len(names)))) if row.sizes["bin"] else FLAT
     shown = ~_rare(row)[: len(curve.x)]
-    shown_curve = PictureCurve(
-        *(values[shown] for values in (curve.x, curve.y, curve.low, curve.high))
-    )
+    shown_curve = curve.take(shown)
     outcome = {
         name: values[shown]
         for name, values in _outcome(tree, feature).items()
@@ -389,10 +371,13 @@ def _difference(
     """Of two levels: the second less the first, and quantiles of single rows."""
     if not row.sizes["bin"]:
         return None
-    ends = row["effect_ci"].transpose("bin", "ci_bound").values[0]
     windows = _windows(tree, feature, "")
-    size = ReportSize(float(row["effect"].values[0]), float(ends[0]), float(ends[1]), "")
-    return size, None if windows is None else windows.quantiles[0]
+    return _of_first_bin(row), None if windows is None else windows.quantiles[0]
+
+
+def _of_first_bin(row: FeatureResult) -> ReportSize:
+    low, high = row["effect_ci"].transpose("bin", "ci_bound").values[0]
+    return ReportSize(float(row["effect"].values[0]), float(low), float(high))
 
 
 def _counts(row: FeatureResult) -> Bars | None:
@@ -444,9 +429,7 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
             row = one_feature(effect.isel(region=number_of), 0)
             curve = _at(row, np.asarray(x, float)) if len(x) else FLAT
             if not len(x) and row.sizes["bin"] == 1:
-                ends = row["effect_ci"].transpose("bin", "ci_bound").values[0]
-                step = float(row["effect"].values[0])
-                difference = ReportSize(step, float(ends[0]), float(ends[1]), "")
+                difference = _of_first_bin(row)
         out.append(
             Group(
                 with_labels(answers, str(branch["condition"].values)),

@@ -22,7 +22,6 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
-from rhale_stats.reporting.figures import small_feature, small_overview
 from rhale_stats.reporting.page import (
     ReportPage,
     Selection,
@@ -31,6 +30,7 @@ from rhale_stats.reporting.page import (
     ranking,
     tables_of,
 )
+from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.reporting.words import LANGUAGES, Words
 from rhale_stats.schema.features import position_of
@@ -314,7 +314,7 @@ def report(
 
     def page_for(part: xr.DataTree) -> ReportPage:
         content = explained(_with_bands(part), words)
-        names = _names(features, [feature.name for feature in content.features])
+        names = _names(features, [feature.line.feature for feature in content.features])
         return page_of(content, Selection(names, open_features), title, words)
 
     pages = {label: page_for(part) for label, part in several.items()}

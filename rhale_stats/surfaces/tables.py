@@ -16,16 +16,16 @@ from rhale_stats.printing.text import (
     Page,
     bounds_text,
     facts_of,
-    holds_model,
+    includes_model,
     number_text,
-    output,
+    output_text,
     pvalue_text,
+    source_of,
     table_of,
     uncertainty,
     uncertainty_line,
 )
 from rhale_stats.schema.dimensions import with_part_facts
-from rhale_stats.schema.features import with_units
 from rhale_stats.schema.notes import Summary, Table
 from rhale_stats.surfaces.ale2 import pair_name
 from rhale_stats.surfaces.inference import (
@@ -67,7 +67,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     )
     in_cells = ends[at_a, at_b]
     tested = {}
-    if holds_model(str(surface["second_effect_se"].attrs["source"])):
+    if includes_model(surface, "second_effect"):
         with np.errstate(invalid="ignore", divide="ignore"):
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
         tested = {
@@ -126,17 +126,14 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         for corner in chosen
     ]
     stubs = [corner_name(with_ends, corner) for corner in chosen]
-    output = with_units(attrs["output_name"], attrs["output_units"])
-    title = f"Second-order ALE: {attrs['feature_a']} and {attrs['feature_b']} on {output}"
+    about = f"{attrs['feature_a']} and {attrs['feature_b']} on {output_text(surface)}"
+    title = f"Second-order ALE: {about}"
     n_cells = with_ends["n_obs"].size
     facts = [
         ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
         ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
         ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
-        [
-            *("Uncertainty:", uncertainty(str(with_ends["surface_se"].attrs["source"]))),
-            *("", ""),
-        ],
+        ["Uncertainty:", uncertainty(source_of(with_ends, "surface")), "", ""],
     ]
     notes = []
     if attrs["n_filled"]:
@@ -150,8 +147,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         notes.append(
             f"{n_borrowed} cells have one row. Their variance is taken from the other cells."
         )
-    model = holds_model(str(with_ends["surface_se"].attrs["source"]))
-    fixed = "the cells" if model else "the model and the cells"
+    fixed = "the cells" if includes_model(with_ends, "surface") else "the model and the cells"
     method = with_ends["surface_ci"].attrs["method"].removeprefix("standard errors, ")
     notes += [
         f"Standard errors treat {fixed} as fixed. Intervals: pointwise, {method}. "
@@ -167,7 +163,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
 
 def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
     """t and P of a surface at all corners by their heads, where its error includes the model."""
-    if not holds_model(str(surface["surface_se"].attrs["source"])):
+    if not includes_model(surface, "surface"):
         return {}
     # What is 0 up to rounding has no statistic.
     se = surface["surface_se"].where(surface["surface_se"] > rounding(surface), 0.0).values
@@ -216,11 +212,11 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
     n_corners = int(surface["surface"].notnull().sum())
     empty = f", {attrs['n_empty']} of them without rows" if attrs["n_empty"] else ""
     return Page(
-        f"Second-order ALE: {pair_name(surface)} on {output(surface)}",
+        f"Second-order ALE: {pair_name(surface)} on {output_text(surface)}",
         (
             f"{attrs['n_rows']} rows; {surface['n_obs'].size} cells{empty}; "
             f"standard deviation of the surface over the rows: {number_text(size(surface))}",
-            uncertainty_line(surface, "surface_se", estimated=has_errors),
+            uncertainty_line(surface, "surface", estimated=has_errors),
         ),
         (
             table_of(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from rhale_stats.cli import given
+from rhale_stats.cli import commands
 from rhale_stats.cli.main import main
 from tests.cli.conftest import FRAME, NUMBERS, Y
 
@@ -56,7 +56,7 @@ OF = pytest.mark.parametrize("suffix", SAFE)
 
 @OF
 def test_models_that_hold_no_code_need_no_trust(tmp_path, suffix, table):
-    from rhale_stats.cli.given import ModelInputs
+    from rhale_stats.cli.commands import ModelInputs
     from rhale_stats.cli.parser import parser
     from rhale_stats.models.outputs import Outputs
     from rhale_stats.models.table import as_table
@@ -107,18 +107,18 @@ def test_a_whole_module_of_torch(tmp_path):
     torch.manual_seed(0)
     module = torch.nn.Linear(2, 1)
     torch.save(module, tmp_path / "model.pt")
-    found, _ = given.load_model(tmp_path / "model.pt", trust=True)
+    found, _ = commands.load_model(tmp_path / "model.pt", trust=True)
     assert torch.equal(found.weight, module.weight)
     torch.save(module.state_dict(), tmp_path / "state.pt")
-    with pytest.raises(given.UsageError, match=r"it holds a .*Dict; save the whole module"):
-        given.load_model(tmp_path / "state.pt", trust=True)
+    with pytest.raises(commands.UsageError, match=r"it holds a .*Dict; save the whole module"):
+        commands.load_model(tmp_path / "state.pt", trust=True)
 
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     (tmp_path / "model.onnx").write_bytes(b"")
-    monkeypatch.setattr(given, "find_spec", lambda name: None)
-    with pytest.raises(given.UsageError, match=r"needs onnxruntime.*pip install onnxruntime"):
-        given.load_model(tmp_path / "model.onnx", trust=False)
+    monkeypatch.setattr(commands, "find_spec", lambda name: None)
+    with pytest.raises(commands.UsageError, match=r"needs onnxruntime.*pip install onnxruntime"):
+        commands.load_model(tmp_path / "model.onnx", trust=False)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
 def test_what_cannot_be_done_is_a_line_before_the_work(
     table, linear, capsys, monkeypatch, words, message
 ):
-    monkeypatch.setattr(given, "local_effects", None)
+    monkeypatch.setattr(commands, "local_effects", None)
     words = [str(linear) if word == "MODEL" else word for word in words]
     words = [*(["--trust"] if str(linear) in words else []), *words]
     feature = [] if "--feature" in words else ["--feature", "age"]

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.cli import versions
 from rhale_stats.cli.main import main
 from rhale_stats.cli.parser import parser
 from tests import commands
@@ -119,7 +118,7 @@ def test_debug_shows_the_place_of_an_error_and_the_line_last(capsys, monkeypatch
     def fail(_):
         raise ZeroDivisionError("no\nrows")
 
-    monkeypatch.setattr(versions, "version_of", fail)
+    monkeypatch.setattr("rhale_stats.cli.main.version_of", fail)
     assert main(["version"]) == 1
     assert capsys.readouterr().err == "rhale-stats: ZeroDivisionError: no rows\n"
     assert main(["version", "--debug"]) == 1

@@ -8,7 +8,7 @@ import re
 import pytest
 import xarray as xr
 
-from rhale_stats.cli import report
+from rhale_stats.cli import commands
 from rhale_stats.cli.main import main
 from tests.cli.conftest import FORMULA
 
@@ -47,7 +47,7 @@ def test_the_report_of_a_saved_explanation(table, tree, tmp_path, capsys, suffix
 def test_options_go_to_the_report(tree, tmp_path, monkeypatch):
     found = []
     monkeypatch.setattr(
-        report, "report", lambda tree, path, **options: (path.touch(), found.append(options))
+        commands, "report", lambda tree, path, **options: (path.touch(), found.append(options))
     )
     words = ["report", str(tree), "--out", str(tmp_path / "a.html"), "--open", "0", "--print"]
     assert main(words) == 0

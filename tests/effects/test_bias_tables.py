@@ -6,6 +6,7 @@ import xarray as xr
 
 from rhale_stats.effects.tables import UNBIASED_CURVE, bias_table, jump_table
 from rhale_stats.inference.meaning import BIASED, FINE, LARGE, TOO_FEW
+from rhale_stats.schema.feature_result import one_feature
 
 NAN = np.nan
 # Of four bins of widths 1, 2, 1, 4; in the last nothing is known.
@@ -82,14 +83,14 @@ def test_curves_along_the_axis_have_no_bias():
     assert cells(table)[0][-1] == "smallest P"
     assert len(cells(table)[1]) == 8
     assert UNBIASED_CURVE in notes
-    table, notes = bias_table(checked("axis"), "a")
+    table, notes = bias_table(checked("axis"), one_feature(checked("axis"), "a"))
     assert "density bias" not in cells(table)[0]
     assert len(cells(table)[1]) == 10
     assert UNBIASED_CURVE in notes
 
 
 def test_bias_of_bins():
-    table, notes = bias_table(checked(), "a")
+    table, notes = bias_table(checked(), one_feature(checked(), "a"))
     heads, *lines = cells(table)
     assert heads[1:] == [
         *("sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"),
@@ -113,7 +114,7 @@ def test_the_jump_with_the_smallest_p_value():
 
 @pytest.mark.parametrize("feature", ["a", 0])
 def test_jumps_of_bins(feature):
-    table, notes = jump_table(checked(), feature)
+    table, notes = jump_table(checked(), one_feature(checked(), feature))
     heads, *lines = cells(table)
     assert heads[1:] == ["jump", "std err", "spread", "P"]
     assert lines[0][1:] == ["1", "0.1", "10", "0.050"]

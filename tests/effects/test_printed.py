@@ -152,10 +152,10 @@ class TestMissing:
 
     def test_rows_that_are_left_out(self):
         note = "Rows without a value, left out of their feature: "
-        assert _missing_notes(self.effect, None) == [f"{note}a: 3, c: 1."]
-        assert _missing_notes(self.effect, "c") == [f"{note}c: 1."]
-        assert _missing_notes(self.effect, "b") == []
-        assert _missing_notes(self.effect.drop_vars("n_missing"), None) == []
+        assert _missing_notes(self.effect) == [f"{note}a: 3, c: 1."]
+        assert _missing_notes(self.effect.sel(feature=["c"])) == [f"{note}c: 1."]
+        assert _missing_notes(self.effect.sel(feature=["b"])) == []
+        assert _missing_notes(self.effect.drop_vars("n_missing")) == []
 
     def test_what_it_does_to_the_output(self):
         """With its standard error where there is one; of levels it is a level of its own."""
@@ -165,13 +165,13 @@ class TestMissing:
         )
         first = "a is missing in 3 rows: the output there differs by 1.5 from that at a = 0.25."
         last = "c is missing in 1 row: the output there differs by -2 from that at c = 4."
-        assert _missing_notes(known, None) == [first, last]
-        assert _missing_notes(known, "a") == [first]
+        assert _missing_notes(known) == [first, last]
+        assert _missing_notes(known.sel(feature=["a"])) == [first]
         known["missing_effect_se"] = "feature", [np.nan, np.nan, 0.5]
         last = last.replace("-2", "-2 (std err 0.5)")
-        assert _missing_notes(known, None) == [first, last]
+        assert _missing_notes(known) == [first, last]
         levels = known.assign(missing_effect=("feature", [np.nan, np.nan, -2.0]))
-        assert _missing_notes(levels, None) == [last]
+        assert _missing_notes(levels) == [last]
 
 
 def test_reasons_name_their_bins():
@@ -378,10 +378,10 @@ def test_few_groups_in_a_bin_are_warned_of():
         "{}. A few groups have most of the rows there. Intervals and p-values of these bins are "
         "unreliable. Use fewer bins."
     )
-    assert _group_notes(effect, None) == [said.format("a (2 of 3 bins), c (1 of 3 bins)")]
-    assert _group_notes(effect, "c") == [said.format("c (1 of 3 bins)")]
-    assert _group_notes(effect, "b") == []
-    assert _group_notes(effect.drop_vars("effect_df"), None) == []
+    assert _group_notes(effect) == [said.format("a (2 of 3 bins), c (1 of 3 bins)")]
+    assert _group_notes(effect.sel(feature=["c"])) == [said.format("c (1 of 3 bins)")]
+    assert _group_notes(effect.sel(feature=["b"])) == []
+    assert _group_notes(effect.drop_vars("effect_df")) == []
 
 
 class TestBiasWarnings:
@@ -403,12 +403,14 @@ class TestBiasWarnings:
 
     def test_by_the_check(self):
         both = "a (1 of 2 bins), c (2 of 2 bins)"
-        assert bias_warnings(self.effect, None) == [self.said.format(both)]
-        assert bias_warnings(self.effect, "c") == [self.said.format("c (2 of 2 bins)")]
-        assert bias_warnings(self.effect, "b") == []
+        assert bias_warnings(self.effect) == [self.said.format(both)]
+        assert bias_warnings(self.effect.sel(feature=["c"])) == [
+            self.said.format("c (2 of 2 bins)")
+        ]
+        assert bias_warnings(self.effect.sel(feature=["b"])) == []
         by_rows = self.effect.assign_attrs(weighting="rows")
         more = " The check also gives the bias of the curve."
-        assert bias_warnings(by_rows, None) == [self.said.format(both) + more]
+        assert bias_warnings(by_rows) == [self.said.format(both) + more]
 
     def test_without_the_check_by_a_line(self):
         rng = np.random.default_rng(0)
@@ -416,11 +418,11 @@ class TestBiasWarnings:
         g = np.column_stack([5 * x[:, 0], 0 * x[:, 1]]) + rng.normal(size=(200, 2)) / 4
         local = rs.local_effects(None, x, jacobian=g)
         effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1])))
-        assert bias_warnings(effect, None) == [self.said.format("x0 (2 of 2 bins)")]
-        assert bias_warnings(effect, "x1") == []
-        assert bias_warnings(effect.drop_vars("moments"), None) == []
+        assert bias_warnings(effect) == [self.said.format("x0 (2 of 2 bins)")]
+        assert bias_warnings(effect.sel(feature=["x1"])) == []
+        assert bias_warnings(effect.drop_vars("moments")) == []
 
     def test_none_once_it_is_removed(self):
         debiased = self.effect.assign_attrs(debiased=1)
         said = "heterog. is free of bin error: it comes from differences of neighbouring rows."
-        assert bias_warnings(debiased, None) == [said]
+        assert bias_warnings(debiased) == [said]

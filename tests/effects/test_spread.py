@@ -458,14 +458,16 @@ class TestTable:
         ends = f"{number_text(min(spread))} to {number_text(max(spread))}"
         ends = f"x0 ({ends} in 2 bins of the spread)"
         note = f"The spread of the local effects changes within bins of {ends}"
-        assert spread_notes(effect, None) == [f"{note}. See summary(effect, 'x0')."]
-        assert spread_notes(effect, "x0") == [f"{note}. heterog. is its average over a bin."]
-        assert spread_notes(effect, "x1") == []
-        assert spread_notes(effect.drop_vars("spread"), None) == []
+        assert spread_notes(effect) == [f"{note}. See summary(effect, 'x0')."]
+        assert spread_notes(effect.sel(feature=["x0"]), alone=True) == [
+            f"{note}. heterog. is its average over a bin."
+        ]
+        assert spread_notes(effect.sel(feature=["x1"]), alone=True) == []
+        assert spread_notes(effect.drop_vars("spread")) == []
         # Bins that follow the spread say it themselves.
         middle = effect["spread_edge_value"].values[0, 1]
         fine = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, middle, 1]))
-        assert spread_notes(fine, None) == []
+        assert spread_notes(fine) == []
         assert spread_table(one_feature(effect, 1), 0.95) is None
         table = spread_table(one_feature(effect, 0), 0.9)
         cells = [[str(one.data).strip() for one in line] for line in table]

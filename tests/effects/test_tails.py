@@ -33,7 +33,7 @@ def test_kurtosis_of_one_bin_is_that_of_scipy(rng):
 )
 def test_only_heavy_tails_are_noted(draw, heavy, rng):
     effect = effect_of(getattr(rng, draw)(2000), n_bins=4)
-    notes = tail_notes(effect, None)
+    notes = tail_notes(effect)
     assert bool(notes) is heavy
     assert any("heavy tails" in note for note in rs.summary(effect).notes) is heavy
 
@@ -50,7 +50,7 @@ def test_few_rows_of_large_weight_are_noted(rng):
 
 
 def test_a_feature_without_spread_has_no_note():
-    assert not tail_notes(effect_of(np.ones(50)), None)
+    assert not tail_notes(effect_of(np.ones(50)))
 
 
 def test_replicates_of_spreads_are_bca_by_default(rng):
@@ -111,30 +111,30 @@ class TestByHand:
         assert np.isnan(kurtosis(none)).all()
 
     def test_notes(self):
-        (note,) = tail_notes(self.effect(), None)
+        (note,) = tail_notes(self.effect())
         assert "a (5.5). Intervals of heterog. allow for it" in note
         assert "b (" not in note
-        assert not tail_notes(self.effect(), "b")
-        assert not tail_notes(self.effect(kurtosis=(4.5, 4.5, 0.0)), None)
-        assert not tail_notes(self.effect().drop_vars("heterogeneity_se"), None)
+        assert not tail_notes(self.effect().sel(feature=["b"]))
+        assert not tail_notes(self.effect(kurtosis=(4.5, 4.5, 0.0)))
+        assert not tail_notes(self.effect().drop_vars("heterogeneity_se"))
 
     def test_bands_where_bins_have_few_rows(self):
         skewed = {"effect_skewness": [[0.1] * 3] * 2}
-        (note,) = tail_notes(self.effect(**skewed), None)
+        (note,) = tail_notes(self.effect(**skewed))
         assert "allow for skewness, but bands of effects are too narrow with fewer than 100" in note
-        (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 100.0), **skewed), None)
+        (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 100.0), **skewed))
         assert note.endswith("those of effects and curves allow for skewness.")
-        (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 1.0), **skewed), None)
+        (note,) = tail_notes(self.effect(rows=(100.0, 100.0, 1.0), **skewed))
         assert "bands of effects are too narrow" in note
         # One bin has no band.
-        (note,) = tail_notes(self.effect(rows=(30.0, 0.0, 0.0), **skewed), None)
+        (note,) = tail_notes(self.effect(rows=(30.0, 0.0, 0.0), **skewed))
         assert note.endswith("those of effects and curves allow for skewness.")
 
     def test_few_rows_of_large_weight(self):
         def named(rows, sign):
             light = self.effect(kurtosis=(3.0, 3.0, 3.0), error_rows=rows)
             light["skewness_sign"] = "feature", sign
-            return tail_notes(light, None)
+            return tail_notes(light)
 
         nan = np.nan
         few = [[9.0, 0.0, nan], [29.0, 29.0, 31.0]]

@@ -92,7 +92,7 @@ def test_it_can_be_left_out_and_says_why():
 
 
 def test_fits_that_take_too_long_are_not_made(monkeypatch):
-    monkeypatch.setattr("rhale_stats.explanation.in_data.MAX_SECONDS", 0.0)
+    monkeypatch.setattr("rhale_stats.explanation.outcome.MAX_SECONDS", 0.0)
     found, _ = explained(lambda X: X.a)
     assert "outcome=True does them" in found.attrs["examined"]
 
@@ -135,7 +135,7 @@ def test_methods(real, tmp_path):
 def test_the_skill_of_the_first_fit_is_said_where_all_would_take_too_long(
     mean, classes, predicts, monkeypatch
 ):
-    monkeypatch.setattr("rhale_stats.explanation.in_data.MAX_SECONDS", 1e-6)
+    monkeypatch.setattr("rhale_stats.explanation.outcome.MAX_SECONDS", 1e-6)
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(400, 4)), columns=FEATURES)
     y = np.asarray(mean(X) + rng.normal(size=400))

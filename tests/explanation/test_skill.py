@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.metrics import r2_score, roc_auc_score
 
-from rhale_stats.explanation.in_data import skill_of
+from rhale_stats.explanation.outcome import skill_of
 
 RNG = np.random.default_rng(0)
 N = 400

@@ -26,7 +26,6 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import rhale_stats as rs
 from rhale_stats.models import reading, trees
-from rhale_stats.models.adapters import pipelines
 from rhale_stats.models.adapters import trees as readers
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
@@ -521,7 +520,7 @@ def test_a_reading_that_disagrees_is_not_used(part, wrong, rng, monkeypatch):
     forest = readers.trees_of(model, "predict")
     for tree in forest.trees:
         object.__setattr__(tree, part, wrong(tree))
-    monkeypatch.setattr(pipelines, "trees_of", lambda *_: forest)
+    monkeypatch.setattr(reading, "trees_of", lambda *_: forest)
     assert asked_and_read(model, X)[1].reading is None
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import rhale_stats as rs
 from rhale_stats.models import differences
-from rhale_stats.models.differences import DifferenceQuotients, Versions, answered, evaluated
-from rhale_stats.models.table import as_table
+from rhale_stats.models.differences import DifferenceQuotients, answered, evaluated
+from rhale_stats.models.table import Versions, as_table
 from rhale_stats.profiles import inputs
 from tests.helpers import in_turn
 

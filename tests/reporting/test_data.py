@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 
-from rhale_stats.printing.plain import plain
+from rhale_stats.printing.text import plain
 from rhale_stats.reporting.page import csv_link, csv_text, file_name, guarded, json_link
 
 

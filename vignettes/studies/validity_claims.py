@@ -77,7 +77,7 @@ def effects(process: Process, rng: np.random.Generator, n_samples: int) -> Found
     """Intervals and bands of RHALE in fixed bins."""
     _, effect = fitted(process, process.draw(rng, n_samples))
     found = held_by(process, confint(effect), confband(effect, n_draws=BAND_DRAWS, rng=rng))
-    said = [float(bool(tail_notes(effect, k))) for k in range(n_samples)]
+    said = [float(bool(tail_notes(effect.isel(feature=[k])))) for k in range(n_samples)]
     return found | {"note": np.array(said)}
 
 
