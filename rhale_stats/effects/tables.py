@@ -96,7 +96,7 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
-from rhale_stats.schema.notes import Summary, Table
+from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
@@ -144,7 +144,7 @@ def spread_notes(effect: xr.Dataset, *, alone: bool = False) -> list[str]:
     return [f"{note}. See summary(effect, {texts[0].partition(' (')[0]!r})."]
 
 
-def spread_table(row: FeatureResult, level: float) -> Table | None:
+def spread_table(row: FeatureResult, level: float) -> PrintedTable | None:
     """The spread of one feature in bins of its own, where it has several, and not very many."""
     if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
         return None
@@ -158,7 +158,7 @@ def spread_table(row: FeatureResult, level: float) -> Table | None:
         for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
     ]
     labels = interval_labels(row["spread_edge_value"].values, units_in(row))
-    return Table(lines, heads, labels, "Spread, in bins of its own")
+    return PrintedTable(lines, heads, labels, "Spread, in bins of its own")
 
 
 # --- effects as data frames -----------------------------------------------------------------------
@@ -484,7 +484,7 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
         notes = [*texts, *notes]
     notes = [*_chance_notes(sizes), *notes]
     title = f"Sizes of the effects on {attrs['output_name']}"
-    return Summary([Table(lines, heads, stubs, title)], notes)
+    return Summary([PrintedTable(lines, heads, stubs, title)], notes)
 
 
 # --- effects as printed tables --------------------------------------------------------------------
@@ -533,7 +533,7 @@ def _cell(name: str, value: Any) -> str:
     return pvalue_text(value) if "pvalue" in name else number_text(value)
 
 
-def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, list[str]]:
+def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[PrintedTable, list[str]]:
     """Results of `check_unbiased`: one line per feature, or per bin of one."""
     along, verdict = along_axis(effect), effect["verdict"].attrs
     notes = [
@@ -544,7 +544,7 @@ def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, li
     ]
     if row is not None:
         columns = BIAS | ({} if along else DENSITY_BIAS) | {"verdict": "verdict"}
-        table = Table(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
+        table = PrintedTable(_lines(row, columns), [*columns.values()], bin_labels(row), BIAS_TITLE)
         meant = "density bias: bias of the effect where rows are denser on one side of the bin."
         return table, [
             *notes,
@@ -561,7 +561,7 @@ def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, li
             for line, row in zip(lines, each_feature(effect), strict=True)
         ]
     meant = "curve bias: the largest bias of the curve, where rows are denser on one side of a bin."
-    return Table(lines, heads, feature_names(effect), BIAS_TITLE), [
+    return PrintedTable(lines, heads, feature_names(effect), BIAS_TITLE), [
         *notes,
         UNBIASED_CURVE if along else f"{meant} {BY_DENSITY}",
         f"biased: bins with P below {verdict['significance']:g}. > std err: bins where the bias "
@@ -603,7 +603,7 @@ def _curve_bias(row: FeatureResult) -> float:
     return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
 
 
-def jump_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, list[str]]:
+def jump_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[PrintedTable, list[str]]:
     """Results of `jump_check`: one line per feature, or per bin of one."""
     adjust = effect["jump_pvalue_adjusted"].attrs["adjust"]
     notes = [
@@ -614,14 +614,14 @@ def jump_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[Table, li
     ]
     if row is not None:
         heads = [*JUMPS.values()]
-        return Table(_lines(row, JUMPS), heads, bin_labels(row), JUMP_TITLE), notes
+        return PrintedTable(_lines(row, JUMPS), heads, bin_labels(row), JUMP_TITLE), notes
     notes.append(
         f"The line of a feature shows its bin with the smallest P. missed: number of bins with P "
         f"below {SIGNIFICANCE:g}."
     )
     lines = list(map(_largest_jump, each_feature(effect)))
     heads = ["bins", "missed", *JUMPS.values()]
-    return Table(lines, heads, feature_names(effect), JUMP_TITLE), notes
+    return PrintedTable(lines, heads, feature_names(effect), JUMP_TITLE), notes
 
 
 def _largest_jump(row: FeatureResult) -> list[str]:
@@ -849,7 +849,7 @@ def _bin_table(
     return body, meanings, because(bin_labels(row)[: len(reasons)], reasons)
 
 
-def _level_table(row: FeatureResult, level: float) -> Table:
+def _level_table(row: FeatureResult, level: float) -> PrintedTable:
     """The curve of one feature at its levels, and their rows."""
     heads = ["rows", "share", "curve", "std err", "t", "P>|t|", *bounds_text(level)]
     degrees = curve_degrees(row, row.fit, row["edge_value"].values)
@@ -867,7 +867,7 @@ def _level_table(row: FeatureResult, level: float) -> Table:
             row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )
     ]
-    return Table(lines, heads, level_names(row), "Levels")
+    return PrintedTable(lines, heads, level_names(row), "Levels")
 
 
 def _edges_note(effect: Result) -> str:

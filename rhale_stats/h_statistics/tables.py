@@ -35,7 +35,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import feature_names, feature_position
-from rhale_stats.schema.notes import Summary, Table
+from rhale_stats.schema.notes import PrintedTable, Summary
 
 # So many pairs of H-statistics are printed.
 # Sum of fourth powers of influences over the square of their sum of squares, the relative variance
@@ -165,7 +165,7 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    return Summary([Table(lines, heads, stubs, title)], notes)
+    return Summary([PrintedTable(lines, heads, stubs, title)], notes)
 
 
 # Columns of a difference that are shown, with their heads.

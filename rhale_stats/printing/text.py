@@ -26,7 +26,7 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.notes import Table
+from rhale_stats.schema.notes import PrintedTable
 
 MAX_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -101,9 +101,9 @@ def with_facts(
     lines: list[list[str]],
     heads: list[str],
     stubs: list[str],
-) -> list[Table]:
+) -> list[PrintedTable]:
     """A table below its facts, stretched to their width where that is larger."""
-    body = Table(lines, heads, stubs)
+    body = PrintedTable(lines, heads, stubs)
     header = facts_of(cells, title, body)
     missing = header.width - body.width
     if missing > 0:
@@ -112,7 +112,9 @@ def with_facts(
     return [header, body]
 
 
-def facts_of(cells: list[list[str]], title: str, body: Table, *, even: bool = True) -> Table:
+def facts_of(
+    cells: list[list[str]], title: str, body: PrintedTable, *, even: bool = True
+) -> PrintedTable:
     """Two columns of names and values, together as wide as the table below.
 
     ``even``: all four of one width, if that is enough for what they hold.
@@ -123,7 +125,9 @@ def facts_of(cells: list[list[str]], title: str, body: Table, *, even: bool = Tr
     if not even or any(need > room for need, room in zip(needed, widths, strict=True)):
         room = max(width - sum(needed), 0)
         widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
-    return Table(cells, title=title, aligns="lrlr", widths=widths, separator=COLUMN_SEPARATOR)
+    return PrintedTable(
+        cells, title=title, aligns="lrlr", widths=widths, separator=COLUMN_SEPARATOR
+    )
 
 
 def bin_labels(row: Result) -> list[str]:

@@ -28,7 +28,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.regional.trees import check_tree
 from rhale_stats.schema.features import feature_position, position_of, with_units
-from rhale_stats.schema.notes import Summary, Table
+from rhale_stats.schema.notes import PrintedTable, Summary
 
 
 def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -> Summary:
@@ -99,7 +99,7 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
     return stubs, lines
 
 
-def _pruning_table(tree: xr.Dataset) -> Table:
+def _pruning_table(tree: xr.Dataset) -> PrintedTable:
     """The trees that were compared, the largest first."""
     sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
     n_regions = sequence["pruning_n_regions"].values
@@ -114,7 +114,7 @@ def _pruning_table(tree: xr.Dataset) -> Table:
     ]
     heads = ["penalty", "held-out loss", "std err", ""]
     stubs = [count_text(int(number), "region") for number in n_regions]
-    return Table(lines, heads, stubs, "Pruning", "rrrl")
+    return PrintedTable(lines, heads, stubs, "Pruning", "rrrl")
 
 
 def _no_regions(tree: xr.Dataset) -> str:

@@ -18,7 +18,7 @@ STUB_WIDTH, WIDTHS = 10, (10, 10, 10, 10, 11, 11)
 
 
 @dataclass(frozen=True, repr=False)
-class Table:
+class PrintedTable:
     """A printed table: lines of texts below their ``heads``, named by ``stubs``.
 
     Columns are as wide as what they hold, and as their smallest width. Of ``widths`` and of
@@ -112,7 +112,7 @@ class Summary:
     All ``notes`` come with the most important first; ``words`` stand above them.
     """
 
-    tables: list[Table]
+    tables: list[PrintedTable]
     notes: list[str]
     words: tuple[str, ...] = ()
 

@@ -26,7 +26,7 @@ from rhale_stats.printing.text import (
     uncertainty_line,
 )
 from rhale_stats.schema.dimensions import with_part_facts
-from rhale_stats.schema.notes import Summary, Table
+from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.surfaces.ale2 import pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
@@ -157,7 +157,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
         f"{attrs['bins_b']}.",
     ]
-    body = Table(lines, heads, stubs)
+    body = PrintedTable(lines, heads, stubs)
     return Summary([facts_of(facts, title, body, even=False), body], notes)
 
 

@@ -8,18 +8,18 @@ import pytest
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_params
 
-from rhale_stats.schema.notes import Summary, Table
+from rhale_stats.schema.notes import PrintedTable, Summary
 
 LINES = [["1.5", "", "a_b, 50%"], ["-20", "x < 1", "c"]]
 HEADS, STUBS = ["effect", "rule", 'a "long" name of a column'], ["age", "place & time"]
-FULL = Table(LINES, HEADS, STUBS, "Title")
-BARE = Table(LINES, widths=(1, 2, 3), aligns="lrl", separator=" | ")
+FULL = PrintedTable(LINES, HEADS, STUBS, "Title")
+BARE = PrintedTable(LINES, widths=(1, 2, 3), aligns="lrl", separator=" | ")
 
 
 @pytest.mark.parametrize("title", ["", "Title"])
 def test_text_is_that_of_a_table_of_statsmodels(title):
     theirs = SimpleTable(LINES, HEADS, STUBS, title, txt_fmt=fmt_params | {"data_aligns": "r"})
-    ours = Table(LINES, HEADS, STUBS, title)
+    ours = PrintedTable(LINES, HEADS, STUBS, title)
     assert ours.as_text() == str(ours) == repr(ours) == theirs.as_text()
     assert ours.width == len(theirs.as_text().splitlines()[-1])
 
@@ -34,7 +34,7 @@ def test_columns_have_their_widths_and_alignments():
 
 
 def test_a_name_without_a_line_has_none():
-    assert Table([], HEADS, ["age"]).rows == [["", *HEADS]]
+    assert PrintedTable([], HEADS, ["age"]).rows == [["", *HEADS]]
 
 
 def test_html_holds_the_texts():
@@ -61,7 +61,7 @@ def test_csv_is_read_back():
 
 def test_a_summary_joins_tables_and_counts_notes():
     summary = Summary(
-        [FULL, Table(LINES, HEADS, STUBS)], [f"note {n}" for n in range(7)], ("Words",)
+        [FULL, PrintedTable(LINES, HEADS, STUBS)], [f"note {n}" for n in range(7)], ("Words",)
     )
     text = str(summary)
     assert text.count("=" * FULL.width) == 3
