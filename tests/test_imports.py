@@ -23,6 +23,7 @@ ONE_EFFECT = (
 )
 # To its intervals and its printed table.
 SHOWN = "effect = rs.confint(rs.std_error(effect)); str(rs.summary(effect)); str(rs.show(effect))"
+EXPLAINED = "str(rs.explain(lambda X: X[:, 0], X, X[:, 0] ** 2, progress=False))"
 
 
 def loaded_by(*steps):
@@ -52,9 +53,10 @@ def test_libraries_are_loaded_when_they_are_used():
         (ONE_EFFECT, (*SLOW, "polars")),
         (SHOWN, (*SLOW, "polars")),
         ("rs.plots, dir(rs.plots)", SLOW),
+        (EXPLAINED, (*PLOTTING, "h5netcdf", "scipy.stats", "statsmodels", "polars")),
         ("rs.plots.effect", PLOTTING),
     )
-    assert found[:-1] == [[]] * 9
+    assert found[:-1] == [[]] * 10
     # What is looked for can be found.
     assert "matplotlib" in found[-1]
     assert all(find_spec(name) for name in SLOW)

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, special
 
 from rhale_stats.arrays.moments import (
     BLOCK_ROWS,
@@ -485,9 +485,7 @@ def at_most(largest: float, degrees: FloatArray) -> float:
     For normal errors no sum of squares with expectation 1 has a longer tail than the square of one
     normal variable (Szekely and Bakirov 2003); the probabilities of all splits are added up.
     """
-    from scipy import stats
-
-    return float(np.minimum(np.sum(2 * stats.t.sf(np.sqrt(largest), degrees)), 1.0))
+    return float(np.minimum(np.sum(2 * special.stdtr(degrees, -np.sqrt(largest))), 1.0))
 
 
 def shuffled(n_rows: int, block: int, rng: np.random.Generator) -> IntArray:

@@ -47,7 +47,6 @@ from rhale_stats.explanation.request import (
 from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
-from rhale_stats.reporting.report import notebook_html, report
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position
@@ -110,6 +109,8 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
 
     def report(self, path: str | os.PathLike[str], **options: Any) -> Path:
         """Write it as one HTML file, as `rhale_stats.report`."""
+        from rhale_stats.reporting.report import report
+
         return report(self, path, **options)
 
     def __repr__(self) -> str:  # type: ignore[override]
@@ -122,6 +123,8 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
 
     def _repr_html_(self) -> str:
         """For notebooks: the answer with a picture and a table."""
+        from rhale_stats.reporting.report import notebook_html
+
         if self.attrs.get("method") != "explain":
             return str(super()._repr_html_())  # type: ignore[no-untyped-call]
         if several := outputs_in(self):

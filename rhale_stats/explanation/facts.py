@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from rhale_stats.answers import numbers
 from rhale_stats.arrays.answers import (
@@ -103,7 +103,7 @@ def inner_of(
         # Rounding may leave a variance of no change below 0.
         error = np.sqrt(max(float(step @ covariance @ step), 0.0))
         change = float(step @ curve)
-        width = float(stats.t.ppf((1 + level) / 2, degrees)) * error
+        width = float(special.stdtrit(degrees, (1 + level) / 2)) * error
         usual_change = (usual_texts[0], usual_texts[1], change, (change - width, change + width))
     return Inner(places, texts, weigh @ curve, half, usual_change)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from rhale_stats.answers.numbers import NOT_EXAMINED
 from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
@@ -201,8 +201,8 @@ def _along(
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.sqrt(square * units / (units - 1))
         se[units < 2] = np.nan
-        half = stats.t.ppf((1 + level) / 2, np.maximum(units - 1, 1)) * se
-        pvalue = 2 * stats.t.sf(np.abs(average) / se, np.maximum(units - 1, 1))
+        half = special.stdtrit(np.maximum(units - 1, 1), (1 + level) / 2) * se
+        pvalue = 2 * special.stdtr(np.maximum(units - 1, 1), -(np.abs(average) / se))
     return {
         "n_obs": np.bincount(number, minlength=n).astype(np.float64),
         "observed": mean(observed),
@@ -254,7 +254,7 @@ def _permuted(
         # Rows, and the finite number of permutations.
         variance = units / max(units - 1, 1) * float(influence @ influence)
         variance += float((losses @ share).var(ddof=1)) / PERMUTED
-        half = stats.t.ppf((1 + level) / 2, max(units - 1, 1)) * np.sqrt(variance)
+        half = special.stdtrit(max(units - 1, 1), (1 + level) / 2) * np.sqrt(variance)
         increases.append(mean)
         ends.append([mean - half, mean + half])
     missing = len(request.features) - len(increases)
@@ -457,7 +457,7 @@ def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> Flo
         score = np.stack([np.bincount(request.groups, line) for line in score])
     spread = np.sqrt((score**2).sum(axis=1))
     ratio = np.divide(score.sum(axis=1), spread, out=np.zeros(len(names)), where=spread > 0)
-    return np.asarray(stats.t.sf(ratio, max(score.shape[1] - 1, 1)))
+    return np.asarray(special.stdtr(max(score.shape[1] - 1, 1), -ratio))
 
 
 def _basis(x: FloatArray, n_hats: int) -> FloatArray:
@@ -567,7 +567,7 @@ def skill_of(
     n_folds, n_units = int(fold.max()) + 1, len(influence)
     more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
     variance = float(influence @ influence) * (1 + more)
-    half = float(stats.t.ppf((1 + level) / 2, max(n_units - 1, 1))) * np.sqrt(variance)
+    half = float(special.stdtrit(max(n_units - 1, 1), (1 + level) / 2)) * np.sqrt(variance)
     mean_loss = float((loss[:, seen] @ share[seen]).mean() / share[seen].sum())
     return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy import special
 
 from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import delta, leverage, resample
@@ -534,11 +535,9 @@ def _differences(
     facts = Facts(dims, f"the {text}", units, text, source)
     difference = a[name].values - b[name].values
     ends, method = by_errors(Estimate(difference, facts, error, degrees), request.level)
-    from scipy import stats
-
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.abs(difference) / error
-    p_value = np.asarray(2 * stats.t.sf(statistic, degrees))
+    p_value = np.asarray(2 * special.stdtr(degrees, -statistic))
     p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
     return {
         f"{name}_difference": (dims, difference, {"long_name": text, **attributes}),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
@@ -395,7 +395,7 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     )
     error = float(np.sqrt(variance))
     ordered = place.kind != NOMINAL or n_bins == 1
-    half = stats.t.ppf((1 + LEVEL) / 2, degrees) * error
+    half = special.stdtrit(degrees, (1 + LEVEL) / 2) * error
     weights_of_rows = np.abs(share[:, None] * estimate.representer)
     sizes = np.sort(weights_of_rows / np.maximum(weights_of_rows.sum(axis=0), 1e-300), axis=0)[::-1]
     carriers = (np.cumsum(sizes, axis=0) < 0.5).sum(axis=0) + 1
@@ -405,7 +405,7 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
         "usual_difference": difference,
         "usual_difference_se": error,
         "usual_difference_ci": np.array([difference - half, difference + half]),
-        "usual_difference_pvalue": float(2 * stats.t.sf(abs(difference) / error, degrees))
+        "usual_difference_pvalue": float(2 * special.stdtr(degrees, -(abs(difference) / error)))
         if error > 0
         else np.nan,
     }

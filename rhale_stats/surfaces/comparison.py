@@ -74,8 +74,6 @@ def of_pair(surface: xr.Dataset) -> xr.Dataset:
 
 def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
     """`wald_test` of a surface: statistic, degrees of freedom, p-value, reason; of one pair."""
-    from scipy import stats
-
     if null not in NULLS:
         raise ValueError(
             f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "
@@ -100,7 +98,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
         # What is 0 up to rounding is 0.
         delta = np.where(np.abs(rows.arrays.delta) <= least, 0.0, rows.arrays.delta)
         statistic, df = kernel.sign_test(rows.arrays._replace(delta=delta), rows.group)
-        tested = (statistic, df, float(stats.chi2.sf(statistic, df)), "")
+        tested = (statistic, df, intervals.chi2_tail(statistic, df), "")
         if df <= 0:
             # One row per cell: its sign carries no information.
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy import special
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
@@ -45,8 +46,6 @@ TESTS = {"t": lambda value: "" if np.isnan(value) else f"{value:.3f}", "P": pval
 
 def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
-    from scipy import stats
-
     surface = with_std_error(with_part_facts(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
@@ -72,7 +71,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
             statistic = np.where(se > rounding(surface), estimate / se, np.nan)
         tested = {
             "statistic": statistic,
-            "p_value": 2 * stats.t.sf(np.abs(statistic), degrees[at_a, at_b]),
+            "p_value": 2 * special.stdtr(degrees[at_a, at_b], -np.abs(statistic)),
         }
     return frame.assign(
         n_obs=surface["n_obs"].values[at_a, at_b],
