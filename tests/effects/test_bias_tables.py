@@ -60,7 +60,7 @@ def checked(weighting="rows"):
 
 
 def cells(table):
-    return [[str(one.data).strip() for one in line] for line in table]
+    return [[text.strip() for text in line] for line in table.rows]
 
 
 def test_bias_of_features():

@@ -470,7 +470,7 @@ class TestTable:
         assert spread_notes(fine) == []
         assert spread_table(one_feature(effect, 1), 0.95) is None
         table = spread_table(one_feature(effect, 0), 0.9)
-        cells = [[str(one.data).strip() for one in line] for line in table]
+        cells = [[text.strip() for text in line] for line in table.rows]
         assert cells[0][1:] == ["rows", "spread", "std err", "[0.05", "0.95]"]
         row = one_feature(rs.confint(effect, level=0.9), 0)
         for at in (0, 1):
@@ -479,6 +479,4 @@ class TestTable:
             assert cells[1 + at][1:] == [str(row["spread_n_obs"].values[at]), *expected]
         assert table.title == "Spread, in bins of its own"
         kept = spread_table(row, 0.9)
-        assert [[one.data for one in line] for line in kept] == [
-            [one.data for one in line] for line in table
-        ]
+        assert kept == table
