@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +15,7 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import as_array
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.effects.sizes import NORMALISED, SIZES, effect_sizes
-from rhale_stats.models.forms import TableFormat, read
+from rhale_stats.models.forms import read
 from rhale_stats.parallel import in_processes, n_processes
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.features import feature_names
@@ -153,7 +152,25 @@ def sizes_by_chance(
             f"features must be features of what fit returns, which are "
             f"{', '.join(feature_names(sizes))}; got {', '.join(missing)}."
         )
-    refit = _ChanceRefit(fit, table, form, y, tuple(zip(columns, names, strict=True)))
+
+    def refit(item: tuple[int, np.random.Generator]) -> _Replicate:
+        """Sizes of a column without information, or the error of the fit."""
+        number, stream = item
+        sample = _without_information(table, columns[number], stream)
+        try:
+            effect = fit(form.give(sample))
+        except Exception as error:  # a fit may fail on some columns, in any way
+            return f"{type(error).__name__}: {error}"
+        effect = check_effect(effect, "what fit returns")
+        features_of_fit, name = feature_names(effect), names[number]
+        if name not in features_of_fit:
+            raise ValueError(
+                f"fit must use all columns but the outcome as features, or all that it is given; "
+                f"{name!r} is not among {', '.join(features_of_fit)}."
+            )
+        sizes = _sizes(effect.isel(feature=[features_of_fit.index(name)]), y)
+        return sizes[_compared_names(sizes)].isel(feature=0, drop=True)
+
     streams = np.random.default_rng(rng).spawn(n_resamples * len(columns))
     items = [(number % len(columns), stream) for number, stream in enumerate(streams)]
     processes = n_processes(n_jobs, most=len(items))
@@ -208,35 +225,6 @@ def _name(table: Any, column: Any) -> str:
 
 def _sizes(effect: Any, y: ArrayLike | None, level: float = 0.95) -> xr.Dataset:
     return effect_sizes(check_effect(effect, "what fit returns"), y=y, level=level)
-
-
-@dataclass(frozen=True)
-class _ChanceRefit:
-    """What a refit needs, except its column and its stream of random numbers."""
-
-    fit: Callable[[Any], xr.Dataset]
-    table: Any
-    form: TableFormat
-    y: ArrayLike | None
-    columns: tuple[tuple[Any, str], ...]
-
-    def __call__(self, item: tuple[int, np.random.Generator]) -> _Replicate:
-        """Sizes of the column without information, or the error of the fit."""
-        number, stream = item
-        column, name = self.columns[number]
-        sample = _without_information(self.table, column, stream)
-        try:
-            effect = self.fit(self.form.give(sample))
-        except Exception as error:  # a fit may fail on some columns, in any way
-            return f"{type(error).__name__}: {error}"
-        effect = check_effect(effect, "what fit returns")
-        if name not in feature_names(effect):
-            raise ValueError(
-                f"fit must use all columns but the outcome as features, or all that it is given; "
-                f"{name!r} is not among {', '.join(feature_names(effect))}."
-            )
-        sizes = _sizes(effect.isel(feature=[feature_names(effect).index(name)]), self.y)
-        return sizes[_compared_names(sizes)].isel(feature=0, drop=True)
 
 
 def _without_information(table: Any, column: Any, rng: np.random.Generator) -> Any:

@@ -301,7 +301,16 @@ def bootstrap_refit(
         sizes = table.subsample_sizes(share)
     whole = check_member(fit(table.whole), "what fit returns")
     grid = common_grid([whole], sampling.n_grid, "what fit returns")
-    refit = _Refit(fit, table, sizes, grid)
+
+    def refit(stream: np.random.Generator) -> Member:
+        """Values on the grid of one replicate, or the error of the fit."""
+        rows = table.resampled(stream) if sizes is None else table.subsampled(sizes, stream)
+        try:
+            effect = fit(table.take(rows))
+        except Exception as error:  # a fit may fail on some samples, in any way
+            return f"{type(error).__name__}: {error}"
+        return _same_features(effect, grid, "fit")
+
     streams = np.random.default_rng(rng).spawn(n_resamples)
     members = fitted_members(refit, streams, n_jobs, progress, "bootstrap")
     facts = {
@@ -358,39 +367,16 @@ def fitted_members(
     return members
 
 
-@dataclass(frozen=True)
-class _Refit:
-    """Everything that a replicate of a fit needs, except its stream of random numbers."""
-
-    fit: Callable[[Any], xr.Dataset]
-    table: RefitTable
-    sizes: Sequence[int] | None
-    grid: MemberGrid
-
-    def __call__(self, stream: np.random.Generator) -> Member:
-        """Values on the grid, or the error of the fit."""
-        table = self.table
-        if self.sizes is None:
-            rows = table.resampled(stream)
-        else:
-            rows = table.subsampled(self.sizes, stream)
-        try:
-            effect = self.fit(table.take(rows))
-        except Exception as error:  # a fit may fail on some samples, in any way
-            return f"{type(error).__name__}: {error}"
-        effect = check_member(effect, "what fit returns")
-        return on_grid(same_features(effect, self.grid, "fit"), self.grid)
-
-
-def same_features(effect: xr.Dataset, grid: MemberGrid, function: str) -> xr.Dataset:
-    """The effect of a sample; raise ``ValueError`` unless it has the features of all rows."""
-    names = tuple(feature_names(effect))
+def _same_features(effect: object, grid: MemberGrid, function: str) -> Values:
+    """The effect of a sample on the grid; ``ValueError`` unless it has the features of all rows."""
+    checked = check_member(effect, f"what {function} returns")
+    names = tuple(feature_names(checked))
     if names != grid.names:
         raise ValueError(
             f"{function} must return the same features for all rows and for resampled ones; got "
             f"{', '.join(grid.names)} for all, {', '.join(names)} for some."
         )
-    return effect
+    return on_grid(checked, grid)
 
 
 # --- cross-fitting --------------------------------------------------------------------------------
@@ -522,8 +508,21 @@ def cross_effects(
     grid = common_grid([whole], n_grid, "what estimate returns")
     streams = np.random.default_rng(rng).spawn(n_repeats)
     folds = [rows for stream in streams for rows in table.folds(n_folds, stream)]
-    task = _Fold(fit, estimate, table, grid, paired=variance == JACKKNIFE)
-    fitted = fitted_members(task, _items(folds, n_folds), n_jobs, progress, "cross-fitting")
+
+    def without_fold(number: int) -> list[Values] | str:
+        """Values on the rows held out and on those of the fold before, or the error of the fit."""
+        before = folds[number - 1 if number % n_folds else number + n_folds - 1]
+        row_sets = [folds[number], before] if variance == JACKKNIFE else [folds[number]]
+        used = np.ones(len(table.data), dtype=bool)
+        used[folds[number]] = False
+        try:
+            model = fit(table.take(np.flatnonzero(used)))
+            effects = [estimate(model, table.take(rows)) for rows in row_sets]
+        except Exception as error:  # a fit may fail on some rows, in any way
+            return f"{type(error).__name__}: {error}"
+        return [_same_features(effect, grid, "estimate") for effect in effects]
+
+    fitted = fitted_members(without_fold, range(len(folds)), n_jobs, progress, "cross-fitting")
     held_out = np.array([len(rows) for rows in folds], dtype=np.float64)
     members = _with_other_models(fitted, n_folds)
     facts = {
@@ -569,51 +568,6 @@ def _check_takes_two(estimate: Callable[[Any, Any], xr.Dataset]) -> None:
             f"estimate must take two arguments, the model and the rows held out, as in "
             f"estimate=lambda model, rows: ale(model, rows); got {shown(estimate)}: {error}."
         ) from error
-
-
-class _Item(NamedTuple):
-    """Rows that a model is fitted without, and those of the fold that comes before them."""
-
-    held_out: IntArray
-    before: IntArray
-
-
-def _items(folds: Sequence[IntArray], n_folds: int) -> list[_Item]:
-    """A ring of folds in every repeat."""
-    return [
-        _Item(rows, folds[number - 1 if number % n_folds else number + n_folds - 1])
-        for number, rows in enumerate(folds)
-    ]
-
-
-@dataclass(frozen=True)
-class _Fold:
-    """Everything that the fit without one fold needs."""
-
-    fit: Callable[[Any], Any]
-    estimate: Callable[[Any, Any], xr.Dataset]
-    table: RefitTable
-    grid: MemberGrid
-    paired: bool
-
-    def __call__(self, item: _Item) -> list[Values] | str:
-        """Values on the rows held out and on those of the fold before, or the error of the fit."""
-        table = self.table
-        used = np.ones(len(table.data), dtype=bool)
-        used[item.held_out] = False
-        row_sets = (item.held_out, item.before) if self.paired else (item.held_out,)
-        try:
-            model = self.fit(table.take(np.flatnonzero(used)))
-            effects = [self.estimate(model, table.take(rows)) for rows in row_sets]
-        except Exception as error:  # a fit may fail on some rows, in any way
-            return f"{type(error).__name__}: {error}"
-        return [
-            on_grid(
-                same_features(check_member(effect, "what estimate returns"), self.grid, "estimate"),
-                self.grid,
-            )
-            for effect in effects
-        ]
 
 
 def _with_other_models(fitted: Sequence[list[Values] | str], n_folds: int) -> list[Member]:

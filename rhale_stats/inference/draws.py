@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,6 +126,20 @@ def in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
     coords = xr.Coordinates.from_pandas_multiindex(index, "draw")
     out = draws.assign_coords(coords).unstack("draw").rename(draw_in_chain="draw")
     return out.transpose("chain", "draw", ...)
+
+
+def labelled_draws(
+    result: xr.Dataset, values: Mapping[str, FloatArray], without: Iterable[str]
+) -> xr.Dataset:
+    """Replicates of variables of a result along ``draw``, without coordinates over some dims."""
+    coords = {
+        name: coord for name, coord in result.coords.items() if not {*without} & {*coord.dims}
+    }
+    data = {
+        name: (("draw", *result[name].dims), array, dict(result[name].attrs))
+        for name, array in values.items()
+    }
+    return xr.Dataset(data, coords)
 
 
 def check_boot(

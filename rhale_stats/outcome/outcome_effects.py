@@ -37,6 +37,7 @@ from rhale_stats.outcome.debiasing import (
     entries_of,
     functions_of,
 )
+from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
@@ -225,7 +226,7 @@ def effects_of(
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     places = _places(fits, chosen, levels, bins)
     functions = functions_of(fits.columns, fits.sample.share)
-    estimates = [_estimated(fits, place, functions) for place in places]
+    estimates = [_variables(fits, place, _debiased(fits, place, functions)) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
@@ -237,7 +238,8 @@ def effects_of(
         "bin_rule": "by the number of rows" if bins is None else type(bins).__name__,
         "bin_parameters": "",
     }
-    return _labelled(effect, places, estimates).assign_attrs(learner)
+    n_groups = len(fits.observed) if fits.groups is None else int(fits.groups.max()) + 1
+    return _labelled(effect, places, estimates).assign_attrs(n_groups=n_groups, **learner)
 
 
 class Place(NamedTuple):
@@ -312,27 +314,19 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     return edges if len(edges) > 1 else values[[0, -1]]
 
 
-class FeatureEstimate(NamedTuple):
-    """Everything of one feature, by variable, and the notes on its overlap."""
-
-    values: dict[str, Any]
-    debiased: DebiasedEffects
-
-
-def _estimated(
+def _debiased(
     fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
-) -> FeatureEstimate:
-    """Effects, curve, their errors, tests and overlap of one feature.
+) -> DebiasedEffects:
+    """Debiased effects of one feature.
 
     ``functions`` are of every column those of the dictionary, and those for products.
     """
-    entries = place.entries
     others = [pair for name, pair in functions.items() if name != place.name]
     products = [product for _, product in others[:MAX_PRODUCTS]]
-    dictionary = dictionary_of(entries, [alone for alone, _ in others], products, fits.sample.share)
+    share = fits.sample.share
+    dictionary = dictionary_of(place.entries, [alone for alone, _ in others], products, share)
     answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
-    debiased_effects = debiased(entries, dictionary, answers, fits.sample.share, fits.groups)
-    return FeatureEstimate(_variables(fits, place, debiased_effects), debiased_effects)
+    return debiased(place.entries, dictionary, answers, share, fits.groups)
 
 
 def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
@@ -360,7 +354,7 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
 
 
 def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict[str, Any]:
-    """The variables of one feature."""
+    """Effects, curve, their errors, tests and overlap of one feature, by variable."""
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
     n_units = len(estimate.influence)
     degrees = float(n_units - 1)
@@ -388,7 +382,8 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     part = part / part.sum()
     average_variance = float(part @ rows @ part) + float(estimate.learner_variance(part[None])[0])
     low, high = _usual(place, share)
-    between = (start[:, :].T @ (_at(entries, high) - _at(entries, low)))[None]
+    at_low, at_high = interpolation(entries.edges, np.array([low, high]))
+    between = (start.T @ (at_high - at_low))[None]
     difference = float(between[0] @ estimate.effect)
     variance = float((between @ rows @ between.T)[0, 0]) + float(
         estimate.learner_variance(between)[0]
@@ -448,12 +443,7 @@ def _usual(place: Place, share: FloatArray) -> tuple[float, float]:
     return inner_range(entries.x, share, USUAL)
 
 
-def _at(entries: Entries, z: float) -> FloatArray:
-    """Weights of the edges at which a curve is taken at a point between them."""
-    return np.array([np.interp(z, entries.edges, unit) for unit in np.eye(len(entries.edges))])
-
-
-def _warn(places: list[Place], estimates: list[FeatureEstimate]) -> None:
+def _warn(places: list[Place], estimates: list[dict[str, Any]]) -> None:
     """Say where few rows carry a correction, and which bins and levels are thin."""
     thin = [place.name for place in places if (_rows_of_places(place.entries) < THIN).any()]
     if thin:
@@ -462,9 +452,9 @@ def _warn(places: list[Place], estimates: list[FeatureEstimate]) -> None:
             f"{', '.join(thin)}. Merge levels, or take fewer bins."
         )
     few = [
-        f"{place.name} ({100 * estimate.values['half_share']:.1f} % of the rows)"
+        f"{place.name} ({100 * estimate['half_share']:.1f} % of the rows)"
         for place, estimate in zip(places, estimates, strict=True)
-        if estimate.values["half_share"] < 0.02
+        if estimate["half_share"] < 0.02
     ]
     if few:
         warn(
@@ -496,7 +486,7 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     # The default order of levels is by similarity, which needs no order here.
     ordered: dict[str, Any] = {"categorical": levels, "order": "as_is"} if levels else {}
     local = ale_local_effects(
-        _nothing,
+        lambda rows: np.zeros(len(rows)),  # a model without effects
         table.form.as_given(table.copied()),
         features=list(entries),
         options=options,
@@ -511,11 +501,6 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     effect = effect.assign(n_beyond=effect.get("n_beyond", none)).assign_attrs(n_rows=table.n_rows)
     no_gaps = "n_missing" in effect and not effect["n_missing"].any()
     return effect.drop_vars("n_missing") if no_gaps else effect
-
-
-def _nothing(rows: Any) -> FloatArray:
-    """A model without effects."""
-    return np.zeros(len(rows))
 
 
 OWN = {
@@ -538,7 +523,7 @@ def _moments(row: FeatureResult) -> FloatArray:
 
 
 def _labelled(
-    effect: xr.Dataset, places: list[Place], estimates: list[FeatureEstimate]
+    effect: xr.Dataset, places: list[Place], estimates: list[dict[str, Any]]
 ) -> xr.Dataset:
     """The template with the estimates."""
     moments = [_moments(one_feature(effect, name)) for name in feature_names(effect)]
@@ -552,17 +537,10 @@ def _labelled(
         if name in effect:
             effect[name] = effect[name].astype(np.float64) * np.nan
     order = [str(name) for name in effect["feature"].values]
-    by_name = {
-        place.name: estimate.values for place, estimate in zip(places, estimates, strict=True)
-    }
+    by_name = dict(zip([place.name for place in places], estimates, strict=True))
     n_bins, n_edges = effect.sizes["bin"], effect.sizes["edge"]
-    sizes = {
-        "bin": n_bins,
-        "edge": n_edges,
-        "ci_bound": 2,
-        "bin_other": n_bins,
-        "edge_other": n_edges,
-    }
+    sizes = {"bin": n_bins, "edge": n_edges, "bin_other": n_bins, "edge_other": n_edges}
+    sizes["ci_bound"] = 2
     for name in next(iter(by_name.values())):
         values = [by_name[feature][name] for feature in order]
         if name in OWN:
@@ -582,7 +560,4 @@ def _labelled(
             else variable(name, array)
         )
     effect = effect.assign_coords(ci_bound=["lower", "upper"])
-    return effect.assign_attrs(
-        weighting="rows",
-        n_groups=len(estimates[0].debiased.influence),
-    )
+    return effect.assign_attrs(weighting="rows")

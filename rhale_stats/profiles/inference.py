@@ -18,7 +18,13 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.inference.combinations import Estimates
-from rhale_stats.inference.draws import Replication, Resampling, check_boot, draws_of
+from rhale_stats.inference.draws import (
+    Replication,
+    Resampling,
+    check_boot,
+    draws_of,
+    labelled_draws,
+)
 from rhale_stats.inference.estimate import (
     Estimate,
     Joint,
@@ -219,19 +225,11 @@ def replicates(
     acceleration = [
         _acceleration(rows_of_feature, centering, units) for rows_of_feature in features
     ]
-    data = {
-        name: (("draw", *variable(name, values)[0]), values, dict(profile[name].attrs))
-        for name, values in out.items()
-    }
-    coords = {
-        name: rows_of_feature
-        for name, rows_of_feature in profile.coords.items()
-        if not set(rows_of_feature.dims) & {"obs", "ci_bound"}
-    }
+    made = labelled_draws(profile, out, ("obs", "ci_bound"))
     if over_row_sets:
         dims = ("draw", *variable("n_empty", n_empty)[0])
-        data["n_empty"] = variable("n_empty", n_empty, dims)
-    return xr.Dataset(data, coords).assign(
+        made["n_empty"] = variable("n_empty", n_empty, dims)
+    return made.assign(
         curve_acceleration=variable("curve_acceleration", padded(acceleration, (n_grid,)))
     )
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.arrays.profile_moments import MomentsOfOutputs, Profile
 from rhale_stats.chunks import of_all
 from rhale_stats.models.chunked import (
     Glance,
@@ -385,7 +385,7 @@ def _average(
     places = inputs.places(axis)
     share = places.share(weight)
     alike = "none" if derivative else "mean" if centering == "none" else centering
-    moments = MomentsOfOutputs(
+    moments = kernel.MomentsOfOutputs(
         kernel.centre_of(alike, axis.grid, share),
         centering == "none",
         sums.need_squares(weight, frequency=inputs.frequency),
@@ -405,7 +405,7 @@ def _average(
     return _Mean(estimates, moments.centre, np.concatenate(constants, axis=1))
 
 
-def _of_profiles(profiles: Sequence[Profile], share: FloatArray) -> dict[str, NDArray[Any]]:
+def _of_profiles(profiles: Sequence[kernel.Profile], share: FloatArray) -> dict[str, NDArray[Any]]:
     """Estimates of one feature from the profiles of all outputs."""
     estimates = [
         estimates_of(profile.curve, profile.spread, profile.covariance, profile.offset, share)
@@ -469,7 +469,7 @@ def pdp_in_chunks(
     axes = _axes(inputs, seen, chunks, weights, own_grids, n_grid, grid_kind)
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
-    totals_and_sums = of_all(each, _SharesOf(varying, options.weight_kind), _sums_of_all)
+    totals_and_sums = of_all(each, partial(_shares_of, varying, options.weight_kind), _sums_of_all)
     if totals_and_sums is None:
         raise ValueError("weights must be positive in some row; got none.")
     totals, sums = totals_and_sums
@@ -480,7 +480,7 @@ def pdp_in_chunks(
         _from_sample(inputs, quotients, axis, share, centering, squares=not totals.sums.counts)
         for axis, share in zip(varying, shares, strict=True)
     ]
-    work = _MomentsOf(model, without_weights, varying, empty)
+    work = partial(_moments_of, model, without_weights, varying, empty)
     moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
     rows = totals.sums
     by_name = {}
@@ -589,12 +589,12 @@ def _from_sample(
     centering: str,
     *,
     squares: bool,
-) -> MomentsOfOutputs:
+) -> kernel.MomentsOfOutputs:
     """Moments of one feature without any rows: where curves are centred, and a common origin."""
     levels = centering == "none"
     centre = kernel.centre_of("mean" if levels else centering, axis.grid, share)
     _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
-    return MomentsOfOutputs(centre, levels, squares, curves[:, 0].mean(axis=1))
+    return kernel.MomentsOfOutputs(centre, levels, squares, curves[:, 0].mean(axis=1))
 
 
 # --- in a worker ----------------------------------------------------------------------------------
@@ -605,26 +605,20 @@ class _Totals(NamedTuple):
     sums: kernel.Totals
 
 
-@dataclass(frozen=True)
-class _SharesOf:
+def _shares_of(
+    axes: Sequence[ProfileAxis], weight_kind: str, chunk: Any, weight: Any
+) -> tuple[_Totals, list[FloatArray]] | None:
     """Sums of weights of one chunk, and those of its rows at the points of every grid."""
-
-    axes: Sequence[ProfileAxis]
-    weight_kind: str
-
-    def __call__(self, chunk: Any, weight: Any) -> tuple[_Totals, list[FloatArray]] | None:
-        rows = _some(chunk, weight, ModelOptions())
-        if rows is None:
-            return None
-        inputs, w = rows
-        sums = kernel.Totals.from_weights(
-            w, inputs.table.n_rows, frequency=self.weight_kind == "frequency"
-        )
-        weights_of_points = [
-            kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * sums.weight
-            for axis in self.axes
-        ]
-        return _Totals(inputs.table.n_rows, sums), weights_of_points
+    rows = _some(chunk, weight, ModelOptions())
+    if rows is None:
+        return None
+    inputs, w = rows
+    sums = kernel.Totals.from_weights(w, inputs.table.n_rows, frequency=weight_kind == "frequency")
+    weights_of_points = [
+        kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * sums.weight
+        for axis in axes
+    ]
+    return _Totals(inputs.table.n_rows, sums), weights_of_points
 
 
 def _sums_of_all(
@@ -641,38 +635,37 @@ def _sums_of_all(
 class _ChunkMoments(NamedTuple):
     """Moments of all features and their errors, and what they took of the model."""
 
-    of_axes: list[MomentsOfOutputs]
+    of_axes: list[kernel.MomentsOfOutputs]
     error: list[FloatArray]
     n_calls: int
     n_rows: int
 
 
-@dataclass(frozen=True)
-class _MomentsOf:
+def _moments_of(
+    model: Any,
+    options: ModelOptions,
+    axes: Sequence[ProfileAxis],
+    empty: Sequence[kernel.MomentsOfOutputs],
+    chunk: Any,
+    weight: Any,
+) -> _ChunkMoments | None:
     """Moments of the ICE curves of one chunk; ``empty`` are those of no rows."""
-
-    model: Any
-    options: ModelOptions
-    axes: Sequence[ProfileAxis]
-    empty: Sequence[MomentsOfOutputs]
-
-    def __call__(self, chunk: Any, weight: Any) -> _ChunkMoments | None:
-        rows = _some(chunk, weight, self.options)
-        if rows is None:
-            return None
-        inputs, w = rows
-        quotients = inputs.quotients(self.model, probe=False)
-        of_axes, errors = [], []
-        for axis_of_all, empty in zip(self.axes, self.empty, strict=True):
-            axis = axis_of_all._replace(x=inputs.table.column(axis_of_all.position))
-            moments = replace(empty, by_weight=[], by_squares=[])
-            places, largest = inputs.places(axis), np.zeros(1)
-            for block, curves, error in inputs.curves(quotients, axis):
-                moments.add(curves, places.of_rows(block), None if w is None else w[block])
-                largest = np.maximum(largest, error)
-            of_axes.append(moments)
-            errors.append(largest)
-        return _ChunkMoments(of_axes, errors, quotients.n_calls, quotients.n_rows)
+    rows = _some(chunk, weight, options)
+    if rows is None:
+        return None
+    inputs, w = rows
+    quotients = inputs.quotients(model, probe=False)
+    of_axes, errors = [], []
+    for axis_of_all, of_none in zip(axes, empty, strict=True):
+        axis = axis_of_all._replace(x=inputs.table.column(axis_of_all.position))
+        moments = replace(of_none, by_weight=[], by_squares=[])
+        places, largest = inputs.places(axis), np.zeros(1)
+        for block, curves, error in inputs.curves(quotients, axis):
+            moments.add(curves, places.of_rows(block), None if w is None else w[block])
+            largest = np.maximum(largest, error)
+        of_axes.append(moments)
+        errors.append(largest)
+    return _ChunkMoments(of_axes, errors, quotients.n_calls, quotients.n_rows)
 
 
 def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:

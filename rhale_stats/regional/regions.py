@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,17 +171,13 @@ class SearchRows(NamedTuple):
             chunks = [(chunk, []) for chunk in chunks_of(self.whole_conditioning) or ()]
         else:
             return placing(self.whole_conditioning)
-        regions: IntArray = of_all(chunks, _PlacedBy(placing), np.concatenate, "rows in regions")
+
+        def placed(chunk: Any, names: Sequence[str]) -> IntArray:
+            table = frame_of(chunk, "conditioning")
+            return placing(table.set_axis(list(names), axis=1) if names else table)
+
+        regions: IntArray = of_all(chunks, placed, np.concatenate, "rows in regions")
         return regions
-
-
-@dataclass(frozen=True)
-class _PlacedBy:
-    placing: Placing
-
-    def __call__(self, chunk: Any, names: Sequence[str]) -> IntArray:
-        table = frame_of(chunk, "conditioning")
-        return self.placing(table.set_axis(list(names), axis=1) if names else table)
 
 
 def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
@@ -189,7 +185,7 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
     if isinstance(conditioning, pd.DataFrame):
         return conditioning.iloc[rows]
     chunks = chunks_of(conditioning) or []
-    lengths = of_all([(chunk,) for chunk in chunks], _length, listed)
+    lengths = of_all([(chunk,) for chunk in chunks], lambda chunk: [len(chunk)], listed)
     if sum(lengths) != n_rows:
         raise ValueError(
             f"conditioning must have a row for each of the {n_rows} rows of local; got "
@@ -202,16 +198,12 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
         (chunk, chunk_rows - begin)
         for chunk, chunk_rows, begin in zip(chunks, each, begins, strict=True)
     ]
-    table: pd.DataFrame = of_all(parts, _taken, pd.concat)
+
+    def taken(chunk: Any, rows: IntArray) -> pd.DataFrame:
+        return frame_of(chunk, "conditioning").iloc[rows]
+
+    table: pd.DataFrame = of_all(parts, taken, pd.concat)
     return table
-
-
-def _length(chunk: Any) -> list[int]:
-    return [len(chunk)]
-
-
-def _taken(chunk: Any, rows: IntArray) -> pd.DataFrame:
-    return frame_of(chunk, "conditioning").iloc[rows]
 
 
 # --- RHALE in each region -------------------------------------------------------------------------

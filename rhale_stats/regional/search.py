@@ -151,7 +151,10 @@ def work_of(
             f"{settings.n_permutations} at level {settings.level:g}."
         )
     check_choice("loss", loss, tuple(LOSSES))
-    _check_folds(n_folds, settings.test)
+    if n_folds is not None and settings.test == "honest":
+        raise ValueError(
+            "n_folds must be None with test='honest', which judges every split on other rows."
+        )
     rule: BinRule = OptimalBins() if bins is None else bins
     check_rule(rule)
     rows = columns(local)
@@ -183,14 +186,6 @@ def work_of(
         local, rows, present, rule, settings, loss, least, search, judge, n_folds, generator,
         facts, {}, bins is None, of_group,
     )  # fmt: skip
-
-
-def _check_folds(n_folds: int | None, test: str | None) -> None:
-    """Raise unless trees can be pruned by so many folds."""
-    if n_folds is not None and test == "honest":
-        raise ValueError(
-            "n_folds must be None with test='honest', which judges every split on other rows."
-        )
 
 
 def _independent_rows(rows: Rows, row_numbers: IntArray | None = None) -> float:

@@ -523,12 +523,13 @@ class Placing(NamedTuple):
     @classmethod
     def from_tree(cls, tree: xr.Dataset) -> Placing:
         """Those of a tree of one feature."""
-        nodes = (tree.isel(node=number) for number in range(1, tree.sizes["node"]))
-        return cls(
-            [_condition_of(node) for node in nodes],
-            tree["parent"].values[1:],
-            tree["region"].values,
-        )
+        names = ("condition_feature", "operator", "condition", "threshold", "levels")
+        columns_of_tree = [tree[name].values[1:].tolist() for name in names]
+        conditions = [
+            Condition(feature, operator, text, threshold, of_json(levels))
+            for feature, operator, text, threshold, levels in zip(*columns_of_tree, strict=True)
+        ]
+        return cls(conditions, tree["parent"].values[1:], tree["region"].values)
 
     def __call__(self, table: pd.DataFrame) -> IntArray:
         """Region of every row of a table, -1 for none."""
@@ -550,14 +551,3 @@ class Placing(NamedTuple):
         for region, rows in zip(self.regions, inside, strict=True):
             region_of_row[rows] = np.where(region >= 0, region, region_of_row[rows])
         return region_of_row
-
-
-def _condition_of(node: xr.Dataset) -> Condition:
-    """What the rows of a node have, of those of its parent."""
-    return Condition(
-        str(node["condition_feature"].values),
-        str(node["operator"].values),
-        str(node["condition"].values),
-        float(node["threshold"]),
-        of_json(str(node["levels"].values)),
-    )

@@ -84,7 +84,8 @@ def truth_of(
     )
     level = float(np.sum(to_start * (start - edges[0])))
     level += _mean_of_curve(marginal, start, end, centering)
-    cells = _cell_edges(edges)
+    # So narrow that they represent points.
+    cells = np.linspace(edges[0], edges[-1], CELLS + 1)
     narrow = _Pieces(cells, marginal.breaks, CELL_NODES, CELL_WEIGHTS)
     width = np.diff(cells)
     return {
@@ -97,11 +98,6 @@ def truth_of(
         "cell_heterogeneity": np.sqrt(narrow.integral(marginal.variance(narrow.nodes)) / width),
         "cell_value": cells,
     }
-
-
-def _cell_edges(edges: FloatArray) -> FloatArray:
-    """Edges of equal cells that are so narrow that they represent points."""
-    return np.linspace(edges[0], edges[-1], CELLS + 1)
 
 
 def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str) -> float:

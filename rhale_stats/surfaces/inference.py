@@ -10,14 +10,13 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import intervals, resample, second_order_groups
+from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays import second_order_groups as by_groups
 from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.inference.draws import Replication, Resampling, check_boot
+from rhale_stats.inference.draws import Replication, Resampling, check_boot, labelled_draws
 from rhale_stats.inference.estimate import (
     Joint,
     chosen_method,
@@ -37,7 +36,7 @@ from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, ale2, pair_name
+from rhale_stats.surfaces.ale2 import ale2, pair_name
 
 ESTIMATES = ("second_effect", "surface")
 
@@ -209,15 +208,15 @@ class SurfaceRows(NamedTuple):
             group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
         return cls(used, rows, cells, group)
 
-    def group_sums(self, influence: kernel.Influence) -> by_groups.GroupSums:
+    def group_sums(self, influence: kernel.Influence) -> kernel.GroupSums:
         """Sums over groups, where standard errors are of groups."""
         assert self.group is not None, "of groups"
-        return by_groups.group_sums(influence, self.arrays, self.group)
+        return kernel.group_sums(influence, self.arrays, self.group)
 
     def noise_factors(self, influence: kernel.Influence) -> Iterator[FloatArray]:
         """Blocks whose products add up to the covariance of the surface."""
         if self.group is not None:
-            return by_groups.noise_factors(influence, self.group_sums(influence))
+            return kernel.group_noise_factors(influence, self.group_sums(influence))
         return kernel.noise_factors(influence, self.arrays)
 
     def cell_covariance(self, influence: kernel.Influence) -> FloatArray:
@@ -322,13 +321,11 @@ def _by_groups(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     """math [98]: the rows of a group may depend on each other."""
     assert rows.group is not None, "of groups"
     sums = rows.group_sums(influence)
-    variance, _ = kernel.surface_variance(
-        influence, second_order_groups.noise_factors(influence, sums)
-    )
+    variance, _ = kernel.surface_variance(influence, kernel.group_noise_factors(influence, sums))
     shape = rows.cells.mean.shape
     degrees = {
         "second_effect": sums.degrees().reshape(shape),
-        "surface": second_order_groups.surface_degrees(influence, sums, variance),
+        "surface": kernel.group_surface_degrees(influence, sums, variance),
     }
     return _Errors(
         np.sqrt(sums.variance).reshape(shape),
@@ -533,25 +530,7 @@ def replicates(
         np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
     ]
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
-    names = ("second_effect", "surface")
-    coords = {
-        name: coordinate
-        for name, coordinate in surface.coords.items()
-        if {"obs", "side_a", "side_b"}.isdisjoint(coordinate.dims)
-    }
-    return xr.Dataset(
-        {
-            **{
-                name: (("draw", *dims), values, dict(surface[name].attrs))
-                for name, dims, values in zip(
-                    names, (IN_CELLS, AT_EDGES), (mean, at_edges), strict=True
-                )
-            },
-            "n_filled": (
-                "draw",
-                n_filled,
-                {"long_name": "empty cells of the replicate", "units": "cells"},
-            ),
-        },
-        coords,
-    )
+    drawn_estimates = {"second_effect": mean, "surface": at_edges}
+    about = {"long_name": "empty cells of the replicate", "units": "cells"}
+    out = labelled_draws(surface, drawn_estimates, ("obs", "side_a", "side_b"))
+    return out.assign(n_filled=("draw", n_filled, about))

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rhale_stats.arrays import profile_moments as kernel
-from rhale_stats.arrays import profiles
+from rhale_stats.arrays import profiles as kernel
 
 GRID = np.array([0.0, 1.0, 3.0, 4.0])
 CENTERINGS = pytest.mark.parametrize("centering", ["none", "start", "integral", "mean"])
@@ -31,8 +30,8 @@ class Rows:
             "frequency": rng.integers(1, 4, N).astype(float),
         }[kind]
         self.w = np.ones(N) if self.weight is None else self.weight
-        self.at = profiles.places(GRID, self.x)
-        self.totals = profiles.Totals.from_weights(self.weight, N, frequency=self.frequency)
+        self.at = kernel.places(GRID, self.x)
+        self.totals = kernel.Totals.from_weights(self.weight, N, frequency=self.frequency)
         # Linear interpolation: how much of a row belongs to each point.
         self.hats = np.array([np.interp(self.x, GRID, e) for e in np.eye(4)]).T
         self.hats[np.isnan(self.x)] = 0
@@ -136,9 +135,9 @@ def test_merged_moments_are_those_of_all_rows(rng, kind):
 def test_rounding_leaves_no_variance_below_zero():
     """All curves are the same, far from zero."""
     curves = np.full((12, 4), 0.1) + np.array([0.3, 0.7, 1.1, 1e6])
-    at = profiles.places(GRID, np.linspace(0, 4, 12))
+    at = kernel.places(GRID, np.linspace(0, 4, 12))
     of = kernel.moments(curves, np.full(12, 0.4), at, None, levels=False)
-    rows = profiles.Totals.from_weights(None, 12, frequency=False)
+    rows = kernel.Totals.from_weights(None, 12, frequency=False)
     found = kernel.profile(of, GRID, rows, 0.0, "start")
     assert_array_equal(np.diagonal(found.covariance) >= 0, True)
     assert_allclose(found.covariance, 0, atol=1e-6)

@@ -7,13 +7,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import second_order as kernel
-from rhale_stats.arrays import second_order_groups as by_groups
 from tests.arrays.test_second_order import KINDS, drawn, influence_of, pure, rows_of
 
 
 def sums_of(of, place_a, place_b, delta, w, group, *, frequency=False):
     rows = rows_of(of.a, of.b, place_a, place_b, delta, w, frequency=frequency)
-    return by_groups.group_sums(of, rows, group)
+    return kernel.group_sums(of, rows, group)
 
 
 @pytest.mark.parametrize("kinds", KINDS)
@@ -29,7 +28,7 @@ def test_sums_are_derivatives_by_the_weight_of_a_group(kinds, rng):
     factor = [1 / np.sqrt(1 - 2 * s + s**2 / q) for s, q in shares_of(group, w)]
     places.data = places.data / np.repeat(factor, np.diff(places.indptr))
     plain = sums._replace(means=means, places=places)
-    found = np.concatenate(list(by_groups.noise_factors(of, plain)))
+    found = np.concatenate(list(kernel.group_noise_factors(of, plain)))
     step = 1e-6
     for number in (0, 17, 42):
         ends = []
@@ -71,7 +70,7 @@ def test_groups_of_one_row_have_the_errors_of_rows(rng):
     assert_allclose(sums.degrees(), cells.n_obs.ravel() - 1)
     factors = kernel.noise_factors(of, rows_of(a, b, place_a, place_b, delta, w))
     by_rows = kernel.surface_variance(of, factors)[0]
-    by_group = kernel.surface_variance(of, by_groups.noise_factors(of, sums))[0]
+    by_group = kernel.surface_variance(of, kernel.group_noise_factors(of, sums))[0]
     # The part by places has the factor 200 / 199.
     assert_allclose(by_group, by_rows, rtol=0.006)
     times = rng.integers(1, 4, 200).astype(float)
@@ -103,11 +102,11 @@ def test_a_cell_of_one_group_borrows_its_variance(rng):
     assert sums.alone.tolist() == [False, True]
     assert np.isnan(sums.variance[1])
     assert sums.degrees()[1] == 0
-    blocks = list(by_groups.noise_factors(of, sums))
+    blocks = list(kernel.group_noise_factors(of, sums))
     spread = np.sqrt(kernel.pooled(of.cells)[0])
     assert_allclose(blocks[-1][0], spread * of.by_means(np.array([1])).ravel())
     variance = kernel.surface_variance(of, blocks)[0]
-    degrees = by_groups.surface_degrees(of, sums, variance)
+    degrees = kernel.group_surface_degrees(of, sums, variance)
     # Each of the two cells has at most those of 11 groups.
     assert ((degrees > 5) & (degrees < 22)).all()
 
@@ -140,8 +139,8 @@ def test_covariances_and_degrees_of_the_surface_cell_by_cell(kinds, rng):
     moved = sums.means.toarray()
     assert_allclose(sums.covariance(), moved.T @ moved)
     assert_allclose(sums.variance, np.sum(moved**2, axis=0))
-    variance = kernel.surface_variance(of, by_groups.noise_factors(of, sums))[0]
-    found = by_groups.surface_degrees(of, sums, variance)
+    variance = kernel.surface_variance(of, kernel.group_noise_factors(of, sums))[0]
+    found = kernel.group_surface_degrees(of, sums, variance)
     by_means = of.by_means(np.arange(moved.shape[1]))
     for edge in np.ndindex(variance.shape):
         parts = by_means[(slice(None), *edge)] ** 2 * sums.variance
