@@ -38,11 +38,10 @@ from .margins.averages import averages
 from .margins.contrasts import datagrid
 from .models.adapters.adapter import Adapter
 from .models.adapters.libraries import adapters
-from .models.jacobian import check_jacobian
 from .models.options import ModelOptions
 from .models.outputs import ModelError
 from .models.parametric import Parametric
-from .models.probes import JumpWarning
+from .models.probes import JumpWarning, check_jacobian
 from .models.shapley import ShapleyOptions
 from .outcome.outcome_effects import outcome_effects
 from .profiles.dependence import m_plot, shap_dependence

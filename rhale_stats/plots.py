@@ -7,13 +7,13 @@ from importlib import import_module
 
 # The modules of `drawing` that draw them.
 _MODULES = {
-    **{name: name for name in ("bins", "effects", "interactions", "profile", "surface", "tree")},
+    **{name: name for name in ("bins", "effects", "profile", "tree")},
     **dict.fromkeys(("compare", "forest"), "estimates"),
+    **dict.fromkeys(("h_statistics", "interactions", "surface"), "heat_maps"),
     "bias": "bins",
     "curves": "facets",
     "edges": "bins",
     "effect": "effects",
-    "h_statistics": "interactions",
     "methods": "profile",
     "outcome": "overview",
     "outputs": "effects",

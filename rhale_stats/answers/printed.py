@@ -27,7 +27,7 @@ from rhale_stats.answers.sentences import (
     uncertainty_text,
     units_of,
 )
-from rhale_stats.printing.text import output_text
+from rhale_stats.printing.text import cut_within, output_text, printable
 from rhale_stats.schema.features import feature_position
 
 # Columns of `tidy` in their order; intervals become two columns.
@@ -182,26 +182,15 @@ def _hints(lines: list[AnswerLine]) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    return wrap(_clean(text), WIDTH, subsequent_indent=indent)
-
-
-def _clean(text: str) -> str:
-    return "".join(letter if letter.isprintable() else " " for letter in text)
+    return wrap(printable(text), WIDTH, subsequent_indent=indent)
 
 
 def _cut(text: str, most: int) -> str:
-    text = _clean(text)
+    text = printable(text)
     if len(text) <= most:
         return text
     mark = MARK if text.endswith(MARK) else ""
     return text[: most - 1 - len(mark)].rstrip() + "…" + mark
-
-
-def _cut_within(text: str, most: int) -> str:
-    """A name cut in its middle: names often differ at their ends."""
-    text = _clean(text)
-    end = (most - 1) // 2
-    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
 # --- the table ------------------------------------------------------------------------------------
@@ -213,7 +202,7 @@ def _columns(attrs: Mapping[Any, Any], lines: list[AnswerLine], short: bool) -> 
     # Names of levels give way, numbers do not.
     numbers = [_usual(line) for line in lines if line.usual_to[-1:].isdigit()]
     how = {"short": True, "digits": 1 if short else 2}
-    label = TextColumn("", lambda line: _cut_within(line.label, NAME), narrowest=10, in_middle=True)
+    label = TextColumn("", lambda line: cut_within(line.label, NAME), narrowest=10, in_middle=True)
     values = TextColumn("from, to", _usual, narrowest=max([10, *map(len, numbers)]), in_middle=True)
     rows = TextColumn("rows differ", rows_cell, narrowest=11)
     shape = TextColumn("shape", _shape_cell, narrowest=13)
@@ -251,7 +240,7 @@ def _columns(attrs: Mapping[Any, Any], lines: list[AnswerLine], short: bool) -> 
 def _usual(line: AnswerLine) -> str:
     if not line.usual_to:
         return "levels" if line.shape.startswith(("highest", "differs")) else ""
-    return _cut_within(f"{line.usual_from}, {line.usual_to}", VALUES)
+    return cut_within(f"{line.usual_from}, {line.usual_to}", VALUES)
 
 
 def _mark(verdict: str) -> str:
@@ -264,7 +253,7 @@ def rows_cell(line: AnswerLine) -> str:
         return _mark(line.rows_differ)
     if line.differs_in_data == NOT_SHOWN:
         return "model only"
-    return _cut_within(f"by {line.split_by}" if line.split_by else YES, BY)
+    return cut_within(f"by {line.split_by}" if line.split_by else YES, BY)
 
 
 def _shape_cell(line: AnswerLine) -> str:
@@ -299,7 +288,7 @@ def _table(lines: list[AnswerLine], most: int, attrs: Mapping[Any, Any]) -> list
         padded = (
             cell.rjust(width)
             if column.to_right
-            else (_cut_within if column.in_middle else _cut)(cell, width).ljust(width)
+            else (cut_within if column.in_middle else _cut)(cell, width).ljust(width)
             for cell, width, column in zip(row, widths, columns, strict=True)
         )
         return "  ".join(padded).rstrip()[:WIDTH]

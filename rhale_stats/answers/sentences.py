@@ -100,9 +100,11 @@ def sentences(line: AnswerLine, attrs: Mapping[Any, Any]) -> list[str]:
         _rows(line, attrs),
         _split(line),
         _sides(line, attrs),
-        _unreliable(line),
+        line.unreliable and f"Not reliable everywhere: {line.unreliable}.",
         _bias(line),
-        _fit(line, attrs),
+        line.fit_differs
+        and f"The model is off {line.fit_differs}{units_of(attrs)} on average (observed less "
+        f"predicted).",
     )
     return [part for part in parts if part]
 
@@ -210,12 +212,6 @@ def _sides(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     )
 
 
-def _unreliable(line: AnswerLine) -> str:
-    if not line.unreliable:
-        return ""
-    return f"Not reliable everywhere: {line.unreliable}."
-
-
 def _bias(line: AnswerLine) -> str:
     if line.rows_differ != YES or not line.bias_share >= MIN_BIAS:
         return ""
@@ -223,13 +219,6 @@ def _bias(line: AnswerLine) -> str:
         f"{percent(line.bias_share)} of the variance of the local effects inside bins is bin "
         f"error, not heterogeneity."
     )
-
-
-def _fit(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
-    if not line.fit_differs:
-        return ""
-    size = f"{line.fit_differs}{units_of(attrs)}"
-    return f"The model is off {size} on average (observed less predicted)."
 
 
 # --- of all features ------------------------------------------------------------------------------

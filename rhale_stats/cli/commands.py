@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,14 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.words import one_line
+from rhale_stats.cli.files import (
+    delivered,
+    files_of,
+    read_result,
+    read_table,
+    without_missing,
+    writers_of,
+)
 from rhale_stats.cli.formula import (
     COLUMNS_LISTED,
     Formula,
@@ -24,10 +33,8 @@ from rhale_stats.cli.formula import (
     listed_names,
     plain,
 )
-from rhale_stats.cli.inputs import read_result, read_table, without_missing
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
-from rhale_stats.cli.outputs import delivered, files_of, writers_of
 from rhale_stats.effects.rhale import rhale
 from rhale_stats.explanation.explain import explain
 from rhale_stats.generics.hypotheses import compare
@@ -228,9 +235,7 @@ def _onnx(path: Path) -> Any:
 def _xgboost(path: Path) -> Any:
     import xgboost
 
-    booster = xgboost.Booster()
-    booster.load_model(path)
-    return booster
+    return xgboost.Booster(model_file=path)
 
 
 def _lightgbm(path: Path) -> Any:
@@ -263,12 +268,6 @@ def _catboost(path: Path) -> Any:
     return model
 
 
-def _joblib(path: Path) -> Any:
-    import joblib
-
-    return joblib.load(path)
-
-
 def _torch(path: Path) -> Any:
     import torch
 
@@ -286,7 +285,13 @@ FORMATS = (
     Format("xgboost", (".json", ".ubj"), "xgboost", _xgboost, levels=True),
     Format("lightgbm", (".txt", ".lgb", ".lgbm"), "lightgbm", _lightgbm, levels=True),
     Format("catboost", (".cbm",), "catboost", _catboost),
-    Format("joblib", (".joblib", ".pkl", ".pickle"), "joblib", _joblib, runs_code=True),
+    Format(
+        "joblib",
+        (".joblib", ".pkl", ".pickle"),
+        "joblib",
+        lambda path: import_module("joblib").load(path),
+        runs_code=True,
+    ),
     Format("PyTorch", (".pt", ".pth"), "torch", _torch, runs_code=True),
 )
 

@@ -20,6 +20,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+from rhale_stats.cli.files import folder_of, read_table, save, with_readings, without_missing
 from rhale_stats.cli.formula import (
     Formula,
     features_of,
@@ -27,9 +28,7 @@ from rhale_stats.cli.formula import (
     plain,
     reason,
 )
-from rhale_stats.cli.inputs import read_table, with_readings, without_missing
 from rhale_stats.cli.interruption import FailureError, UsageError
-from rhale_stats.cli.outputs import folder_of, save
 from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.effects.rhale import rhale

@@ -117,7 +117,7 @@ def _run(arguments: argparse.Namespace) -> None:
     ):
         answer = job(arguments)
     if in_json:
-        from rhale_stats.cli.outputs import as_json
+        from rhale_stats.cli.files import as_json
 
         print(as_json(answer))
 

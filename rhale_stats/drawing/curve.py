@@ -18,6 +18,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTAINTY
 from rhale_stats.inference.notes import with_rows_alone
+from rhale_stats.printing.text import cut_within
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.levels import level_names
 
@@ -232,7 +233,7 @@ def name_levels(panel: Axes, row: FeatureResult) -> None:
     # Of names that do not fit side by side, not even upright, some are left out.
     room = width / len(names)
     shown = range(0, len(names), int(np.ceil(UPRIGHT / room)))
-    texts = [frame.cut_within(names[number], LONGEST_NAME) for number in shown]
+    texts = [cut_within(names[number], LONGEST_NAME) for number in shown]
     panel.set_xticks(shown, texts, parse_math=False)
     steep = room < ASLANT
     panel.tick_params(axis="x", labelrotation=90 if steep else TURNED)

@@ -31,6 +31,7 @@ from rhale_stats.schema.features import (
     feature_position,
     label_of,
     position_of,
+    positions_of,
     units_of,
     with_units,
 )
@@ -328,11 +329,9 @@ def plot_effects(
         effect = check_profile(effect) if is_profile else check_effect(effect)
     names = feature_names(effect)
     limited = features is None and ax is None and len(names) > max_features
-    if features is None:
-        features = names if ax is not None else _largest(effect, max_features)
-    elif isinstance(features, str | int | np.integer):
-        features = [features]
-    positions = [feature_position(effect, feature) for feature in features]
+    if features is None and ax is None:
+        features = _largest(effect, max_features)
+    positions = positions_of(features, names)
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
     for name in reference:

@@ -31,6 +31,7 @@ from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     label_of,
+    positions_of,
     units_in,
     with_units,
 )
@@ -174,14 +175,10 @@ def _curves(name: str, effect: object, features: Any, reference: Mapping[str, An
     else:
         whole = check_effect(effect, "effects")
     names = feature_names(whole)
-    if features is None:
-        features = names
-    elif isinstance(features, str | int | np.integer):
-        features = [features]
     for feature in reference:
         feature_position(whole, feature)
     curves = []
-    for position in [feature_position(whole, feature) for feature in features]:
+    for position in positions_of(features, names):
         value = reference.get(names[position])
         place = {FEATURE: label_of(whole, names[position]), EFFECT: name, OUTPUT: "", REGION: ""}
         if profile:

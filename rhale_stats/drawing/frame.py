@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.times import are_dates, unit_word, zone_of
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.legend import CONSTANT, OURS, draw_legend, eastern_fonts
+from rhale_stats.printing.text import cut_within
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import label_of, units_of, with_units
 
@@ -283,12 +284,6 @@ def pvalue_text(value: float) -> str:
     if value < 0.001:
         return "< 0.001"
     return f"= {value:.3f}" if value < 0.1 else f"= {value:.2f}"
-
-
-def cut_within(text: str, most: int) -> str:
-    """A name cut in its middle: names often differ at their ends."""
-    end = (most - 1) // 2
-    return text if len(text) <= most else f"{text[: most - 1 - end]}…{text[-end:]}"
 
 
 def width_of(panel: Axes) -> float:

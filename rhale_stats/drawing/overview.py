@@ -19,7 +19,7 @@ from rhale_stats.answers.sentences import units_of as shown_units
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.frame import Content
 from rhale_stats.printing.text import output_text
-from rhale_stats.schema.features import feature_position, units_of, with_units
+from rhale_stats.schema.features import feature_names, positions_of, units_of, with_units
 from rhale_stats.schema.validation import validated
 
 # Features of a figure: a line each, or a panel each.
@@ -202,12 +202,9 @@ def plot_outcome(
     answers = answers_in(tree)
     if "outcome" not in tree.children:
         raise ValueError("tree must hold outcomes: explain(model, X, y). Got one without y.")
-    if features is None:
-        features = [str(feature) for feature in answers["feature"].values[:MAX_PANELS]]
-    selection: Any = features
-    chosen = [selection] if np.ndim(selection) == 0 else list(selection)
-    numbers = [feature_position(answers, feature) for feature in chosen]
-    names = [str(answers["feature"].values[number]) for number in numbers]
+    every = feature_names(answers)
+    numbers = positions_of(every[:MAX_PANELS] if features is None else features, every)
+    names = [every[number] for number in numbers]
     if not names:
         raise ValueError("features must name at least one feature; got none.")
     outcome, effect = tree["outcome"].to_dataset(), tree["effect"].to_dataset()

@@ -157,11 +157,8 @@ def _picture(
     if kind in CURVES and REGION in dims:
         return "plots.curves", {"features": features}
     if kind in CURVES and OUTPUT in dims:
-        return (
-            ("plots.outputs", {"feature": features})
-            if single
-            else ("plots.curves", {"features": features})
-        )
+        one_feature_at = ("plots.outputs", {"feature": features})
+        return one_feature_at if single else ("plots.curves", {"features": features})
     if features is None:
         return whole, {}
     if not of_one:

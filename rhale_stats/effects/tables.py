@@ -23,7 +23,12 @@ from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread import spread_estimate
 from rhale_stats.effects.values import importances, inner, inner_text
 from rhale_stats.inference import meaning
-from rhale_stats.inference.estimate import by_errors, ends_in_table, kept_interval, student
+from rhale_stats.inference.estimate import (
+    by_errors,
+    ends_in_table,
+    estimate_columns,
+    kept_interval,
+)
 from rhale_stats.inference.meaning import (
     FINE,
     LARGE,
@@ -851,18 +856,12 @@ def _bin_table(
 
 def _level_table(row: FeatureResult, level: float) -> PrintedTable:
     """The curve of one feature at its levels, and their rows."""
-    heads = ["rows", "share", "curve", "std err", "t", "P>|t|", *bounds_text(level)]
     degrees = curve_degrees(row, row.fit, row["edge_value"].values)
-    curve, se = row["curve"].values, row["curve_se"].values
-    ends = ends_in_table(row, "curve", se, degrees, level)
-    table = pd.DataFrame({"estimate": curve, "std_error": se})
-    if includes_model(row, "curve"):
-        table = table.assign(**student(curve, se, degrees))
-    else:
-        heads = [head for head in heads if head not in ("t", "P>|t|")]
-    table = table.assign(conf_low=ends[:, 0], conf_high=ends[:, 1])
+    table = pd.DataFrame(estimate_columns(row, "curve", degrees, level))
+    wald = _wald_heads(table, "curve", bounds_text(level))
+    heads = ["rows", "share", *wald.values()]
     lines = [
-        [f"{n}", f"{share:.1%}", *[cell(line, str(column)) for column in table]]
+        [f"{n}", f"{share:.1%}", *[cell(line, column) for column in wald]]
         for n, share, (_, line) in zip(
             row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
         )

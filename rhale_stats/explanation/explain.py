@@ -367,7 +367,7 @@ def _of_one(
         **({} if changes is None else {"rows": changes}),
         **({} if curves.check is None else {"check": curves.check}),
         **({} if splits.matrix is None else {"interactions": splits.matrix}),
-        **({} if outcome is None else {"outcome": outcome.dataset}),
+        **({} if outcome is None else {"outcome": outcome}),
         **({} if isinstance(data, NoExamination) else {"outcome_effect": data.effect}),
         **({"local": curves.local} if settings.keep_local else {}),
         **_regions(splits),

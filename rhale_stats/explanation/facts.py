@@ -24,7 +24,7 @@ from rhale_stats.arrays.answers import (
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves, RowSpread
 from rhale_stats.explanation.described import described
-from rhale_stats.explanation.outcome import SQUARES, Outcome
+from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.uncertainty import vcov
@@ -160,7 +160,7 @@ class FactInputs(NamedTuple):
     curves: FeatureCurves
     rows: RowSpread
     splits: Splits
-    outcome: Outcome | None
+    outcome: xr.Dataset | None
     delta: float
     level: float
     percentiles: tuple[float, float]
@@ -259,7 +259,7 @@ def answers_of(
     out = out.set_coords(["label", "feature_kind", "feature_units"])
     if inputs.outcome is not None:
         for name in ("permutation_importance", "permutation_importance_ci"):
-            out[name] = inputs.outcome.dataset[name]
+            out[name] = inputs.outcome[name]
     out.attrs = _attributes(inputs)
     loss = "1" if "auc" in out.attrs else SQUARES
     return described(out, permutation_importance=loss).isel(feature=order)
@@ -296,7 +296,7 @@ def _attributes(inputs: FactInputs) -> dict[str, Any]:
     for name in ("output_name", "output_units", "output_label"):
         out[name] = str(inputs.curves.effect.attrs.get(name, ""))
     out["missing"] = _missing(inputs)
-    return out if inputs.outcome is None else out | inputs.outcome.facts
+    return out if inputs.outcome is None else out | inputs.outcome.attrs
 
 
 def _missing(inputs: FactInputs) -> str:
@@ -502,7 +502,7 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
 def _fit_differs(inputs: FactInputs, name: str) -> str:
     """The place where the model is off most, of those where it is by more than delta."""
     assert inputs.outcome is not None
-    feature_outcome = inputs.outcome.dataset.sel(feature=name)
+    feature_outcome = inputs.outcome.sel(feature=name)
     residual = feature_outcome["residual"].values
     off = (feature_outcome["residual_pvalue_adjusted"].values <= 1 - inputs.level) & (
         np.abs(residual) > inputs.delta

@@ -40,17 +40,10 @@ TINY = 1e-12
 SQUARES = "(output units)^2"
 
 
-class Outcome(NamedTuple):
-    """Observed and predicted by place, and facts of the fit as attributes."""
-
-    dataset: xr.Dataset
-    facts: dict[str, float | str]
-
-
 def outcome_of(
     request: ExplainRequest, level: float, budget: Budget, rng: np.random.Generator
-) -> Outcome:
-    """Of the outcomes that were given."""
+) -> xr.Dataset:
+    """Observed and predicted by place; facts of the fit as attributes."""
     observed, kind = observed_of(request)
     facts = _fit(request, observed, kind)
     places = [_places(request, name) for name in request.features]
@@ -77,7 +70,7 @@ def outcome_of(
     }
     loss = SQUARES if kind == "numbers" else "1"
     dataset = described(xr.Dataset(variables, coords), permutation_importance=loss)
-    return Outcome(dataset.assign_attrs(facts), facts)
+    return dataset.assign_attrs(facts)
 
 
 def observed_of(request: ExplainRequest) -> tuple[FloatArray, str]:

@@ -272,10 +272,8 @@ class ExplainRequest:
 
     def frame(self) -> pd.DataFrame:
         """The features as a DataFrame, by which rows may be split."""
-        data, positions = (
-            self.table.data,
-            [self.table.names.index(feature) for feature in self.features],
-        )
+        data = self.table.data
+        positions = list(map(self.table.names.index, self.features))
         if isinstance(data, pd.DataFrame):
             return data.iloc[:, positions].set_axis(self.features, axis=1)
         return pd.DataFrame(data[:, positions], columns=self.features)
@@ -327,7 +325,7 @@ def request_of(
     every = np.ones(n_given, dtype=bool)
     codes = None if groups is None else row_codes(groups, labels, every, "groups", "rows of X")
     outcome = None if y is None else np.asarray(of_rows(y, labels, n_given, "y", "rows of X"))
-    used_rows, options = whole.answerable(model, [whole.table.names.index(name) for name in names])
+    used_rows, options = whole.answerable(model, list(map(whole.table.names.index, names)))
     whole = replace(whole, options=options)
     present = np.flatnonzero(whole.present & used_rows)
     seconds = _time_of(whole, present, model)

@@ -329,18 +329,19 @@ def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> 
 
 def text_of(result: xr.Dataset) -> str:
     """`show` as text; for other Datasets, xarray's own text."""
-    try:
-        return repr(show(result))
-    except (TypeError, ValueError, KeyError, IndexError):
-        return repr(result)
+    return repr(_shown_if_known(result))
 
 
 def html_of(result: xr.Dataset) -> str:
     """`show` as HTML; for other Datasets, xarray's own HTML."""
+    return str(_shown_if_known(result)._repr_html_())
+
+
+def _shown_if_known(result: xr.Dataset) -> Any:
     try:
-        return str(show(result)._repr_html_())
+        return show(result)
     except (TypeError, ValueError, KeyError, IndexError):
-        return str(result._repr_html_())
+        return result
 
 
 # --- IPython --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,13 +11,12 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.h_statistics.estimates import OTHER, STEMS, pairs_of
+from rhale_stats.h_statistics.estimates import OTHER, PAIRS, STEMS, pairs_of
 from rhale_stats.h_statistics.inference import confint
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
 from rhale_stats.printing.text import (
     ABOVE_ONE,
-    Line,
     Page,
     PageTable,
     bounds_text,
@@ -37,10 +37,10 @@ from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.notes import PrintedTable, Summary
 
-# So many pairs of H-statistics are printed.
 # Sum of fourth powers of influences over the square of their sum of squares, the relative variance
 # of a squared standard error, above which intervals covered 50 to 85 % (math [62]).
 HEAVY = 0.1
+# So many pairs of H-statistics are printed.
 MAX_PAIRS = 15
 
 
@@ -70,12 +70,7 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
         heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
         ends = ("std_error", "conf_low", "conf_high")
         columns = [name for stem in ("h2", "h") for name in (stem, *[f"{stem}_{e}" for e in ends])]
-    above = reasons_of(table)
-    lines = [
-        [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
-        for reason, (_, line) in zip(above, table.iterrows(), strict=True)
-    ]
-    notes = [*because(table["term"].tolist(), above)]
+    notes = [*because(table["term"].tolist(), reasons_of(table))]
     if errors:
         cells.append(["Uncertainty:", uncertainty(source_of(result, "h2")), "", ""])
         notes.append(
@@ -84,7 +79,16 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
         )
     notes += _notes(result, n_pairs)
     title = f"H-statistics: interactions in {output_text(result)}"
-    return Summary(with_facts(cells, title, lines, heads, table["term"].tolist()), notes)
+    lines, stubs = _lines(table, columns), table["term"].tolist()
+    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
+
+
+def _lines(table: pd.DataFrame, columns: list[str]) -> list[list[str]]:
+    """Lines of a table as they are printed; of shares that are none it says so."""
+    return [
+        [ABOVE_ONE if name == "h2" and reason else number_text(line[name]) for name in columns]
+        for reason, (_, line) in zip(reasons_of(table), table.iterrows(), strict=True)
+    ]
 
 
 def _largest_first(table: pd.DataFrame, *, shares: bool) -> tuple[pd.DataFrame, int]:
@@ -183,10 +187,7 @@ def _named_differences(compared: xr.Dataset, level: float) -> pd.DataFrame:
 def h_statistics_page(result: xr.Dataset, most: int) -> Page:
     """What is printed of H-statistics: the largest features and pairs."""
     attrs, has_errors = result.attrs, "h2_overall_se" in result
-    tables = [_h_table(result, "overall", (), feature_names(result), most)]
-    if "h2_pairwise" in result:
-        positions, names = pairs_of(result)
-        tables.append(_h_table(result, "pairwise", tuple(positions), names, most))
+    tables = [_h_table(result, kind, most) for kind in _kinds(result)]
     meant = (
         "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "
         "of the output."
@@ -205,35 +206,22 @@ def h_statistics_page(result: xr.Dataset, most: int) -> Page:
     )
 
 
-def _h_table(
-    result: xr.Dataset,
-    suffix: str,
-    positions: tuple[NDArray[np.int64], ...],
-    names: Line,
-    most: int,
-) -> PageTable:
-    """Features, or pairs at these places, the largest first."""
-    columns = {"H²": f"h2_{suffix}", "size": f"h_{suffix}"}
-    order = largest_first(result[columns["size"]].values[positions].ravel())[:most]
-    heads, cells = [""], [[names[position] for position in order]]
-    for head, name in columns.items():
-        values = result[name].values[positions].ravel()[order]
-        shares = share(values) if head == "H²" else values
-        above = np.isnan(shares) & ~np.isnan(values)
-        heads.append(head)
-        cells.append(
-            [
-                ABOVE_ONE if no else number_text(share)
-                for share, no in zip(shares, above, strict=True)
-            ]
-        )
-        if f"{name}_se" in result:
-            errors = np.where(above, np.nan, result[f"{name}_se"].values[positions].ravel()[order])
-            heads.append("std err")
-            cells.append([number_text(error) for error in errors])
-    lines = [list(line) for line in zip(*cells, strict=True)]
-    what = "pairs" if positions else "features"
-    return table_of(heads, lines, len(names), what, "", what.capitalize())
+def _h_table(result: xr.Dataset, kind: str, most: int) -> PageTable:
+    """Features, or pairs, the largest first."""
+    table = _frame(result, kind)
+    largest = table.iloc[largest_first(table["h"].to_numpy())[:most]]
+    heads = {"h2": "H²", "h2_std_error": "std err", "h": "size", "h_std_error": "std err"}
+    names = [name for name in heads if name in table]
+    lines = zip(largest["term"], _lines(largest, names), strict=True)
+    what = "pairs" if kind == PAIR else "features"
+    return table_of(
+        ["", *[heads[name] for name in names]],
+        [[term, *cells] for term, cells in lines],
+        len(table),
+        what,
+        "",
+        what.capitalize(),
+    )
 
 
 def difference_page(compared: xr.Dataset, most: int) -> Page:
@@ -255,6 +243,8 @@ def difference_page(compared: xr.Dataset, most: int) -> Page:
 
 # What a line of `tidy` is of.
 OVERALL, PAIR, ALL = "overall", "pair", "all"
+# What follows the names of their variables.
+SUFFIXES = {ALL: "", OVERALL: "_overall", PAIR: PAIRS}
 # Above this, by more than rounding, a share is none.
 WHOLE = 1 + 1e-9
 WHY_ABOVE_ONE = {
@@ -278,98 +268,81 @@ def share(value: Any) -> Any:
     return np.where(value > WHOLE, np.nan, value)[()]
 
 
-def _shares(frame: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """Without shares of more than the whole, and why."""
+def _kinds(result: xr.Dataset) -> list[str]:
+    """What the lines of a table are of: features and, where they were computed, pairs."""
+    return [OVERALL, PAIR] if "h2_pairwise" in result else [OVERALL]
+
+
+def _terms(
+    result: xr.Dataset, kind: str
+) -> tuple[list[str], Callable[[xr.DataArray], NDArray[Any]]]:
+    """Names of the lines of one kind, and what gives their numbers from a variable of that kind."""
+    if kind == PAIR:
+        positions, names = pairs_of(result)
+        where = tuple(positions)
+        return names, lambda variable: variable.transpose("feature", OTHER, ...).values[where]
+    names = feature_names(result) if kind == OVERALL else ["all"]
+    return names, lambda variable: np.atleast_1d(variable.values)
+
+
+def _frame(result: xr.Dataset, kind: str) -> pd.DataFrame:
+    """A line a term: sizes with what is there of errors and intervals; not more than the whole."""
+    terms, numbers_of = _terms(result, kind)
+    columns = {stem: result[f"{stem}{SUFFIXES[kind]}"] for stem in STEMS}
+    for stem, size in list(columns.items()):
+        if f"{size.name}_se" in result:
+            columns[f"{stem}_std_error"] = result[f"{size.name}_se"]
+            if f"{size.name}_ci" in result:
+                ends = result[f"{size.name}_ci"]
+                columns[f"{stem}_conf_low"] = ends.isel(ci_bound=0)
+                columns[f"{stem}_conf_high"] = ends.isel(ci_bound=1)
+    numbers = {name: numbers_of(variable) for name, variable in columns.items()}
+    frame = pd.DataFrame({"term": terms, "kind": kind, **numbers})
     above = frame["h2"] > WHOLE
-    ends = [name for name in frame if str(name).startswith("h2")]
-    frame.loc[above, ends] = np.nan
+    frame.loc[above, [name for name in numbers if name.startswith("h2")]] = np.nan
     return frame.assign(reason=np.where(above, WHY_ABOVE_ONE[kind], ""))
-
-
-def _columns(result: xr.Dataset, suffix: str) -> list[tuple[str, str, int | None]]:
-    """Columns of the table: their name, the variable that is in them, and which bound."""
-    parts = (("std_error", "se", None), ("conf_low", "ci", 0), ("conf_high", "ci", 1))
-    return [(stem, f"{stem}{suffix}", None) for stem in STEMS] + [
-        (f"{stem}_{column}", f"{stem}{suffix}_{end}", bound)
-        for stem in STEMS
-        if f"{stem}{suffix}_se" in result
-        for column, end, bound in parts
-    ]
 
 
 def tidy(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """A line a feature, then a line a pair."""
     result = with_intervals(with_part_facts(result), level)
-
-    def values(variable: str, bound: int | None) -> NDArray[np.float64]:
-        data = result[variable]
-        return np.asarray((data if bound is None else data.isel(ci_bound=bound)).values)
-
-    columns = {name: values(variable, end) for name, variable, end in _columns(result, "_overall")}
-    frame = pd.DataFrame({"term": feature_names(result), "kind": OVERALL, **columns})
-    frames = [_shares(frame, OVERALL)]
-    if "h2_pairwise" in result:
-        positions, terms = pairs_of(result)
-        result = result.transpose("feature", OTHER, ...)
-        columns = {
-            name: values(variable, end)[positions[0], positions[1]]
-            for name, variable, end in _columns(result, "_pairwise")
-        }
-        frame = pd.DataFrame({"term": terms, "kind": PAIR, **columns})
-        frames.append(_shares(frame, PAIR))
-    out = pd.concat(frames, ignore_index=True)
-    return out if (out["reason"] != "").any() else out.drop(columns="reason")
+    out = pd.concat([_frame(result, kind) for kind in _kinds(result)], ignore_index=True)
+    return out if out["reason"].any() else out.drop(columns="reason")
 
 
 def glance(result: xr.Dataset, level: float = 0.95) -> pd.DataFrame:
     """One line: all interactions, and what they were computed from."""
-    result, attrs = with_intervals(with_part_facts(result), level), result.attrs
-    columns = {
-        name: (result[variable] if bound is None else result[variable][bound]).item()
-        for name, variable, bound in _columns(result, "")
-    }
-    line = {
-        **columns,
-        "kind": attrs["h_kind"],
-        "n_features": result.sizes["feature"],
+    attrs = result.attrs
+    frame = _frame(with_intervals(with_part_facts(result), level), ALL)
+    reason = frame.pop("reason")
+    frame = frame.drop(columns=["term", "kind"]).assign(
+        kind=attrs["h_kind"],
+        n_features=result.sizes["feature"],
         **{name: attrs[name] for name in ("n_rows", "n_rows_total", "n_model_calls")},
-        "n_model_rows": attrs["n_model_rows"],
-    }
-    frame = _shares(pd.DataFrame([line]), ALL)
-    return frame if frame["reason"].any() else frame.drop(columns="reason")
+        n_model_rows=attrs["n_model_rows"],
+    )
+    return frame.assign(reason=reason) if reason.any() else frame
 
 
 def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
     """Two results beside each other: a line a statistic, of all, of features and of pairs."""
     frames = []
-    for kind, suffix in ((ALL, ""), (OVERALL, "_overall"), (PAIR, "_pairwise")):
+    for kind, suffix in SUFFIXES.items():
         for stem in STEMS:
             name = f"{stem}{suffix}"
             if f"{name}_difference" not in compared:
                 continue
-            terms, positions = ["all"], None
-            if kind == OVERALL:
-                terms = feature_names(compared)
-            elif kind == PAIR:
-                positions, terms = pairs_of(compared)
-
-            def lines(
-                values: NDArray[np.float64], positions: Any = positions
-            ) -> NDArray[np.float64]:
-                return np.atleast_1d(
-                    values if positions is None else values[positions[0], positions[1]]
-                )
-
-            ends = compared[f"{name}_difference_ci"].values
+            terms, numbers_of = _terms(compared, kind)
+            ends = compared[f"{name}_difference_ci"]
             columns = {
-                "estimate": compared[f"{name}_difference"].values,
-                "std_error": compared[f"{name}_difference_se"].values,
-                "p_value": compared[f"{name}_p_value"].values,
-                "p_value_adjusted": compared[f"{name}_p_value_adjusted"].values,
-                "conf_low": ends[..., 0],
-                "conf_high": ends[..., 1],
+                "estimate": compared[f"{name}_difference"],
+                "std_error": compared[f"{name}_difference_se"],
+                "p_value": compared[f"{name}_p_value"],
+                "p_value_adjusted": compared[f"{name}_p_value_adjusted"],
+                "conf_low": ends.isel(ci_bound=0),
+                "conf_high": ends.isel(ci_bound=1),
             }
-            shown = {column: lines(values) for column, values in columns.items()}
+            numbers = {column: numbers_of(variable) for column, variable in columns.items()}
             labels = {"term": terms, "kind": kind, "statistic": stem}
-            frames.append(pd.DataFrame(labels | shown))
+            frames.append(pd.DataFrame(labels | numbers))
     return pd.concat(frames, ignore_index=True)

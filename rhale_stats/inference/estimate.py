@@ -17,6 +17,7 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.draws import draws_of
+from rhale_stats.printing.text import includes_model
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.variables import dataset_of, with_variables
 
@@ -380,3 +381,15 @@ def ends_in_table(
         return interval
     skewness = result[f"{name}_skewness"].values if f"{name}_skewness" in result else 0.0
     return intervals.skewed(result[name].values, se, intervals.student(level, degrees), skewness)
+
+
+def estimate_columns(
+    result: Result, name: str, degrees: FloatArray, level: float
+) -> dict[str, FloatArray]:
+    """Columns of a table: an estimate, its error and interval; t and P of errors of the model."""
+    values, se = result[name].values, result[f"{name}_se"].values
+    ends = ends_in_table(result, name, se, degrees, level)
+    columns = {"estimate": values, "std_error": se}
+    if includes_model(result, name):
+        columns |= student(values, se, degrees)
+    return columns | {"conf_low": ends[..., 0], "conf_high": ends[..., 1]}

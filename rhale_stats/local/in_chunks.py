@@ -19,8 +19,8 @@ from rhale_stats.local.chunks import WAITING
 from rhale_stats.local.rows import cell_edges, difference_edges
 from rhale_stats.models.chunked import Glance, places_of, weights_of_rows
 from rhale_stats.models.differences import DifferenceQuotients, Differences
-from rhale_stats.models.jacobian import gradient_columns, jacobian_columns
 from rhale_stats.models.options import ModelOptions
+from rhale_stats.models.probes import gradient_columns, jacobian_columns
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_names, methods_of

@@ -14,11 +14,11 @@ from rhale_stats.local.in_chunks import check_in_chunks, in_chunks
 from rhale_stats.local.request import Request, axis_values
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.chunked import chunks_of, glance, of_sample
-from rhale_stats.models.jacobian import (
-    jacobian_columns,
-)
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
+from rhale_stats.models.probes import (
+    jacobian_columns,
+)
 from rhale_stats.models.sample import Sample, positions_of
 from rhale_stats.schema.validation import validated
 

@@ -20,7 +20,6 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.labelled import labelled
 from rhale_stats.local.rows import difference_edges, repeated_values, with_weight
-from rhale_stats.models import jacobian as models_jacobian
 from rhale_stats.models.differences import (
     DifferenceQuotients,
     Differences,
@@ -28,13 +27,17 @@ from rhale_stats.models.differences import (
     answered,
     no_differences,
 )
-from rhale_stats.models.jacobian import gradient_columns, refuse_jacobian, warn_of_gradient
 from rhale_stats.models.probes import (
     JumpWarning,
     Probe,
+    gradient_columns,
+    jacobian_deviation,
+    jacobian_deviations,
     looked_at,
     probed,
+    refuse_jacobian,
     refuse_useless,
+    warn_of_gradient,
     warning_text,
 )
 from rhale_stats.models.sample import ALL_ROWS, Sample
@@ -319,15 +322,13 @@ class Request:
             self.jumping.append((name, probe))
             return "finite_difference" if self.auto else self.kind
         if self.kind == "jacobian":
-            deviation, agrees = models_jacobian.deviation(
+            deviation, agrees = jacobian_deviation(
                 probe, self.derivatives[position].take(probe.rows)
             )
             if not agrees:
                 self.differing.append((name, deviation))
         elif self.kind == "gradient":
-            shares, agree = models_jacobian.deviations(
-                probe, self.derivatives[position].take(probe.rows)
-            )
+            shares, agree = jacobian_deviations(probe, self.derivatives[position].take(probe.rows))
             if not agree.all():
                 self.differing.append((name, float(shares.max())))
                 return "central_difference"

@@ -184,7 +184,7 @@ class DifferenceQuotients:
         for number, part in enumerate(_slices(n, step), 1):
             batch = f"batch {number} of {-(-n // step)}: {self._named_rows(part)}"
             with self._naming(f"on {rows}, {batch}"):
-                answers.append(self.raw(_part_of(self.table, part).copied()))
+                answers.append(self.raw(self.table.take(part).copied()))
         return self.accepted(np.concatenate(answers))
 
     def takes_fractions(self, position: int) -> bool:
@@ -313,13 +313,11 @@ class DifferenceQuotients:
             shape = (-1, len(first), len(second), len(answer))
             return np.moveaxis(answer, 0, -1).reshape(shape), self.rounding(largest)
         names = " and ".join(repr(self.table.names[position]) for position in positions)
-        table = _part_of(self.table, part)
+        table = self.table.take(part)
         of_first = [version for version in first for _ in second]
         rows, _ = table.stacked([Versions(positions[0], of_first)])
-        other = pd.concat(
-            [as_column(version) for version in [*second] * len(first)], ignore_index=True
-        )
-        rows, _ = table.holding(rows).stacked([Versions(positions[1], [other.array])])
+        of_second = in_one([*second] * len(first))
+        rows, _ = table.holding(rows).stacked([Versions(positions[1], [of_second])])
         called = (
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
             f"{self._named_rows(part)}"
@@ -442,7 +440,7 @@ class DifferenceQuotients:
         for number, (versions, rows) in enumerate(parts, 1):
             values = columns(versions, rows)
             request = Versions(position, values)
-            stack, (stored_columns,) = _part_of(self.table, rows).stacked([request])
+            stack, (stored_columns,) = self.table.take(rows).stacked([request])
             batch = "once" if len(parts) == 1 else f"in batch {number} of {len(parts)}"
             called = (
                 f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, {len(values)} "
@@ -491,14 +489,6 @@ def _bytes_of_row(table: Table) -> float:
 def _slices(n: int, step: int) -> Iterator[slice]:
     """Parts of n things, so many each."""
     return (slice(begin, min(begin + step, n)) for begin in range(0, n, step))
-
-
-def _part_of(table: Table, rows: slice) -> Table:
-    """Rows of a table that follow each other; itself for all."""
-    if rows == slice(0, table.n_rows):
-        return table
-    data = table.data
-    return table.holding(data.iloc[rows] if isinstance(data, pd.DataFrame) else data[rows])
 
 
 def _parts(rows: Any, most: int) -> Iterator[Any]:

@@ -24,8 +24,7 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
     frame = framed(columns, table.columns, len(table))
     like = table.head(0)
 
-    def give(rows: Data) -> Any:
-        assert isinstance(rows, pd.DataFrame)
+    def give(rows: Any) -> Any:
         names = list(rows.columns)
         made = [
             native_series(rows.iloc[:, position], str(name), schema.get(name), like)
@@ -46,15 +45,15 @@ def read_series(column: nw.Series[Any]) -> Any:
     """One column in the type of pandas that holds all of it, missing values included."""
     kind = column.dtype
     gone = column.is_null().to_numpy() if column.null_count() else None
-    if kind.is_integer() and gone is not None:
-        filled = column.fill_null(0).to_numpy()
-        return pd.arrays.IntegerArray(np.array(filled), np.array(gone))
-    if kind.is_float() and gone is not None:
-        filled = column.fill_null(0.0).to_numpy()
-        return pd.arrays.FloatingArray(np.array(filled), np.array(gone))
-    if kind == nw.Boolean and gone is not None:
-        filled = column.fill_null(False).to_numpy()
-        return pd.arrays.BooleanArray(np.array(filled, dtype=bool), np.array(gone))
+    if gone is not None:
+        for is_kind, nullable, filler in (
+            (kind.is_integer(), pd.arrays.IntegerArray, 0),
+            (kind.is_float(), pd.arrays.FloatingArray, 0.0),
+            (kind == nw.Boolean, pd.arrays.BooleanArray, False),
+        ):
+            if is_kind:
+                filled = np.array(column.fill_null(filler).to_numpy())
+                return nullable(filled.astype(bool) if filler is False else filled, np.array(gone))
     if (kind.is_numeric() and not kind.is_decimal()) or kind == nw.Boolean:
         return column.to_numpy()
     if kind.is_decimal():
@@ -170,6 +169,8 @@ def framed(columns: Mapping[Any, Any], names: Sequence[Any], n_rows: int) -> pd.
 # --- tables of all libraries ----------------------------------------------------------------------
 
 
+# Units of times that pandas has.
+UNITS = ("s", "ms", "us", "ns")
 # Libraries of models whose ``predict`` is documented for pandas and NumPy.
 PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
 # Of these, those that know the types of NumPy and pandas, and none of Arrow.
@@ -393,8 +394,7 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableForm
         frame.index = X.indexes[row]
     frame.attrs = _attributes(X.attrs, {name: X[name].attrs for name in X.data_vars})
 
-    def give(rows: Data) -> xr.Dataset:
-        assert isinstance(rows, pd.DataFrame)
+    def give(rows: Any) -> xr.Dataset:
         data = {
             name: (row, _own_values(rows.iloc[:, position], X[name].dtype), X[name].attrs)
             for position, name in enumerate(rows.columns)
@@ -466,8 +466,7 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Tabl
         )
     frame = framed({name: _column_of(X[name]) for name in names}, names, len(X))
 
-    def give(rows: Data) -> NDArray[Any]:
-        assert isinstance(rows, pd.DataFrame)
+    def give(rows: Any) -> NDArray[Any]:
         columns = [
             _own_values(rows.iloc[:, position], X.dtype[name])
             for position, name in enumerate(rows.columns)
@@ -502,8 +501,7 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Ta
     if indices:
         frame.index = indices[0]
 
-    def give(rows: Data) -> dict[Any, Any]:
-        assert isinstance(rows, pd.DataFrame)
+    def give(rows: Any) -> dict[Any, Any]:
         return {
             name: givers[name](rows.iloc[:, position]) for position, name in enumerate(rows.columns)
         }
@@ -555,12 +553,7 @@ def _column_of(values: NDArray[Any]) -> Any:
     """A column of an array as pandas holds it; text as text."""
     if values.dtype.kind in "US":
         return pd.Series(values.astype(str).tolist() if values.dtype.kind == "S" else list(values))
-    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] not in (
-        "s",
-        "ms",
-        "us",
-        "ns",
-    ):
+    if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] not in UNITS:
         return values.astype("datetime64[s]")
     return values
 

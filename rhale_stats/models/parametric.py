@@ -248,11 +248,9 @@ class Parametric:
     def along(self) -> FloatArray:
         """The `directions`; without full rank also every parameter by itself, for `estimable`."""
         directions = self.directions()
-        return (
-            directions
-            if self.design is None
-            else np.vstack([directions, np.diag(self.design.unit)])
-        )
+        if self.design is None:
+            return directions
+        return np.vstack([directions, np.diag(self.design.unit)])
 
     def estimable(self, change: FloatArray) -> FloatArray:
         """Changes (direction, estimate) along the `directions`, from those `along` all.

@@ -372,22 +372,14 @@ class Sample:
         used, names = np.ones(self.table.n_rows, dtype=bool), self.table.names
         if self.options.missing is not None:
             return used, self.options
-        gone = {
-            position: self.table.series(position).isna().to_numpy()
-            for position in range(len(names))
-        }
-        gone = {
-            position: rows & self.present
-            for position, rows in gone.items()
-            if (rows & self.present).any()
-        }
+        every = [self.table.series(position).isna().to_numpy() for position in range(len(names))]
+        gaps = [rows & self.present for rows in every]
+        gone = {position: rows for position, rows in enumerate(gaps) if rows.any()}
         model_columns = columns_known_of(model, names)
-        for position in [
-            position
-            for position in gone
-            if model_columns is None or names[position] in model_columns.names
-        ]:
-            rows = np.flatnonzero(gone[position])
+        for position, at_gaps in gone.items():
+            if model_columns is not None and names[position] not in model_columns.names:
+                continue
+            rows = np.flatnonzero(at_gaps)
             if not positions:
                 used[rows] = False
                 continue

@@ -217,24 +217,19 @@ class _Ends(NamedTuple):
 
         Up to a constant: both are compared as differences from the mean over the background.
         """
+        computed = (rows - others.mean(axis=0)).T
         columns = []
         for answer, other in zip(self.rows.T, self.others.T, strict=True):
             change = answer - other.mean()
-            for column in range(rows.shape[1]):
-                computed = rows[:, column] - others[:, column].mean()
-                sign = next(
-                    (
-                        direction
-                        for direction in (1, -1)
-                        if _agree(direction * computed, change, answer)
-                    ),
-                    0,
-                )
-                if sign:
-                    columns.append((column, sign))
-                    break
-            else:
+            alike = [
+                (column, sign)
+                for column in range(len(computed))
+                for sign in (1, -1)
+                if _agree(sign * computed[column], change, answer)
+            ]
+            if not alike:
                 return None
+            columns.append(alike[0])
         return columns
 
 

@@ -204,9 +204,13 @@ class Table:
         """Weights of the rows; a Series goes by the labels of the rows, where they have some."""
         return None if weights is None else as_weights(weights, self.n_rows, kind, self.index)
 
-    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> Table:
-        """Some of the rows, by a mask or by their numbers; itself by a mask of all."""
-        if rows.dtype == bool and rows.all():
+    def take(self, rows: NDArray[np.bool_] | NDArray[np.int64] | slice) -> Table:
+        """Some of the rows, by a mask, numbers or a slice; itself by a mask or slice of all."""
+        if isinstance(rows, slice):
+            is_whole = rows == slice(0, self.n_rows)
+        else:
+            is_whole = rows.dtype == bool and bool(rows.all())
+        if is_whole:
             return self
         if isinstance(self.data, pd.DataFrame):
             return self.holding(self.data.iloc[rows])
@@ -231,8 +235,6 @@ class Table:
 
     def is_numeric(self, position: int) -> bool:
         """Whether a column holds numbers (booleans are not), or dates, which are days."""
-        if isinstance(self.data, np.ndarray):
-            return True
         dtype = self.dtypes[position]
         return times.is_time(dtype) or (
             pd.api.types.is_numeric_dtype(dtype)
@@ -247,12 +249,10 @@ class Table:
 
     def is_time(self, position: int) -> bool:
         """Whether a column holds dates, times or durations."""
-        return isinstance(self.data, pd.DataFrame) and times.is_time(self.dtypes[position])
+        return times.is_time(self.dtypes[position])
 
     def in_days(self, position: int) -> bool:
         """Whether a column holds dates without a time of the day."""
-        if isinstance(self.data, np.ndarray):
-            return False
         return position in self.form.days or times.is_date(self.dtypes[position])
 
     def whole(self, position: int, values: FloatArray, *, integers: bool = False) -> FloatArray:
@@ -291,7 +291,7 @@ class Table:
         """Units of columns, where the data say so, or their types."""
         out = unit_mapping(self.attrs)
         for position, name in enumerate(self.names):
-            if isinstance(self.data, pd.DataFrame) and self.is_time(position):
+            if self.is_time(position):
                 out[name] = times.time_units(self.dtypes[position])
         return out
 
@@ -320,7 +320,7 @@ class Table:
 
     def is_nested(self, position: int) -> bool:
         """Whether a column holds lists, records or arrays, which have no effect of their own."""
-        return isinstance(self.data, pd.DataFrame) and is_nested(self.data.iloc[:, position])
+        return is_nested(self.series(position))
 
     def is_key(self, position: int) -> bool:
         """Whether a column has more than one level for every two rows: an identifier."""

@@ -316,9 +316,20 @@ class Answer:
 # --- a page as text and as HTML -------------------------------------------------------------------
 
 
+def printable(text: str) -> str:
+    """A text on one line, without characters that move the cursor."""
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def cut_within(text: str, most: int) -> str:
+    """A name cut in its middle: names often differ at their ends."""
+    text, end = printable(text), (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - end]}{CUT}{text[-end:]}"
+
+
 def _clean(text: str, longest: int = LONGEST_NAME) -> str:
-    """A label on one line, without characters that move the cursor, cut if it is too long."""
-    text = "".join(character if character.isprintable() else " " for character in text)
+    """A label on one line, cut if it is too long."""
+    text = printable(text)
     return text if len(text) <= longest else text[: longest - 1] + CUT
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.inference.estimate import ends_in_table, student
+from rhale_stats.inference.estimate import estimate_columns
 from rhale_stats.inference.notes import how_made, interval_notes, parts_note
 from rhale_stats.printing.text import (
     IMPORTANCE,
@@ -180,12 +180,7 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
             lines["n_obs"] = row["n_obs"].values
         lines |= {"weight_share": row["weight_share"].values, "estimate": row["curve"].values}
         if "curve_se" in row:
-            se = row["curve_se"].values
-            ends = ends_in_table(row, "curve", se, degrees_of(row), level)
-            lines |= {"std_error": se}
-            if includes_model(row, "curve"):
-                lines |= student(row["curve"].values, se, degrees_of(row))
-            lines |= {"conf_low": ends[:, 0], "conf_high": ends[:, 1]}
+            lines |= estimate_columns(row, "curve", degrees_of(row), level)
         frames.append(pd.DataFrame(lines | {"spread": row["curve_std"].values}))
     return pd.concat(frames, ignore_index=True)
 

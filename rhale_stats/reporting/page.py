@@ -168,27 +168,17 @@ class Branch:
     below: list[Branch]
 
 
-@dataclass(frozen=True)
-class Selection:
-    """Which features a report shows in full, and how many of these are open at first."""
-
-    names: tuple[str, ...] | None
-    n_open: int
-
-
-def page_of(content: ReportContent, chosen: Selection, title: str | None, t: Words) -> ReportPage:
-    """The sections of a report, in their order."""
-    shown = [
-        feature
-        for feature in content.features
-        if chosen.names is None or feature.line.feature in chosen.names
-    ]
+def page_of(
+    content: ReportContent, names: Collection[str], n_open: int, title: str | None, t: Words
+) -> ReportPage:
+    """The sections of a report, in their order; which features are shown in full, and open."""
+    shown = [feature for feature in content.features if feature.line.feature in names]
     pictured = tuple(shown[:MAX_PICTURES])
     sections = [
         _points(content, t),
         *([_trust(content, t)] if content.trust else []),
         _which(content, pictured, t),
-        _features(content, pictured, chosen.n_open, t),
+        _features(content, pictured, n_open, t),
         _together(content, t),
         Section(
             "sure", t.sure, {"terms": [(term, texts) for term, texts in content.limits.items()]}

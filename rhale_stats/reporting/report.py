@@ -12,7 +12,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -24,7 +23,6 @@ from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
 from rhale_stats.reporting.page import (
     ReportPage,
-    Selection,
     page_of,
     page_of_outputs,
     ranking,
@@ -33,7 +31,7 @@ from rhale_stats.reporting.page import (
 from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.reporting.words import LANGUAGES, Words
-from rhale_stats.schema.features import position_of
+from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.layout import complete, each_result
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -314,8 +312,9 @@ def report(
 
     def page_for(part: xr.DataTree) -> ReportPage:
         content = explained(_with_bands(part), words)
-        names = _names(features, [feature.line.feature for feature in content.features])
-        return page_of(content, Selection(names, open_features), title, words)
+        every = [feature.line.feature for feature in content.features]
+        names = [every[position] for position in positions_of(features, every)]
+        return page_of(content, names, open_features, title, words)
 
     pages = {label: page_for(part) for label, part in several.items()}
     page = page_of_outputs(pages, title, words) if pages else page_for(tree)
@@ -364,11 +363,3 @@ def _target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
             f"with overwrite=True."
         )
     return target
-
-
-def _names(features: Any, names: list[str]) -> tuple[str, ...] | None:
-    """The features that were asked for; ``KeyError`` if one is unknown."""
-    if features is None:
-        return None
-    chosen = [features] if np.ndim(features) == 0 else list(features)
-    return tuple(names[position_of(name, names)] for name in chosen)

@@ -36,6 +36,15 @@ def feature_position(dataset: xr.Dataset, feature: str | int) -> int:
     return position_of(feature, feature_names(dataset))
 
 
+def positions_of(features: str | int | Iterable[str | int] | None, names: list[str]) -> list[int]:
+    """Positions of features by name or number, one or several; by default of all."""
+    if features is None:
+        return list(range(len(names)))
+    # NumPy's whole numbers are no sequences either.
+    several = [features] if isinstance(features, str | int | np.integer) else list(features)
+    return [position_of(feature, names) for feature in several]
+
+
 def given_feature(
     feature: str | int | None, call: str, result: xr.Dataset | None = None
 ) -> str | int:

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from scipy import special
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.combinations import Estimates, refuse_beside
-from rhale_stats.inference.estimate import ends_in_table, student
+from rhale_stats.inference.estimate import estimate_columns, student
 from rhale_stats.inference.notes import parts_note
 from rhale_stats.printing.text import (
     Page,
@@ -57,31 +56,15 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
         else:
             for end in ("left", "right"):
                 frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[bins]
-    estimate, se = [
-        surface[name].values[at_a, at_b] for name in ("second_effect", "second_effect_se")
-    ]
     degrees = cell_degrees(surface)
-    ends = ends_in_table(
-        surface, "second_effect", surface["second_effect_se"].values, degrees, level
-    )
-    in_cells = ends[at_a, at_b]
-    tested = {}
-    if includes_model(surface, "second_effect"):
-        with np.errstate(invalid="ignore", divide="ignore"):
-            statistic = np.where(se > rounding(surface), estimate / se, np.nan)
-        tested = {
-            "statistic": statistic,
-            "p_value": 2 * special.stdtr(degrees[at_a, at_b], -np.abs(statistic)),
-        }
-    return frame.assign(
-        n_obs=surface["n_obs"].values[at_a, at_b],
-        estimate=estimate,
-        std_error=se,
-        **tested,
-        conf_low=in_cells[:, 0],
-        conf_high=in_cells[:, 1],
-        heterogeneity=surface["heterogeneity"].values[at_a, at_b],
-    )
+    columns = estimate_columns(surface, "second_effect", degrees, level)
+    if "statistic" in columns:
+        # What is 0 up to rounding has no statistic.
+        error = np.where(columns["std_error"] > rounding(surface), columns["std_error"], 0.0)
+        columns |= student(columns["estimate"], error, degrees)
+    counts, spread = surface["n_obs"].values, surface["heterogeneity"].values
+    columns = {"n_obs": counts, **columns, "heterogeneity": spread}
+    return frame.assign(**{name: values[at_a, at_b] for name, values in columns.items()})
 
 
 def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 
 import rhale_stats as rs
-from rhale_stats.cli.inputs import read_result
+from rhale_stats.cli.files import read_result
 from rhale_stats.cli.main import main
 from tests import commands
 from tests.cli.conftest import FORMULA, FRAME, NUMBERS, Y

@@ -12,9 +12,17 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats import files
-from rhale_stats.cli.inputs import read_result, read_table
+from rhale_stats.cli.files import (
+    OF_TABLES,
+    OF_TREES,
+    as_json,
+    files_of,
+    read_result,
+    read_table,
+    save,
+    writers_of,
+)
 from rhale_stats.cli.interruption import FailureError, UsageError
-from rhale_stats.cli.outputs import OF_TABLES, OF_TREES, as_json, files_of, save, writers_of
 
 SUFFIXES = (*OF_TREES, *OF_TABLES, ".json")
 
@@ -169,7 +177,7 @@ def test_one_file_twice_is_refused(tmp_path):
 
 
 def test_a_missing_library_is_said_before_the_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("rhale_stats.cli.outputs.find_spec", lambda name: None)
+    monkeypatch.setattr("rhale_stats.cli.files.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"out.zarr needs zarr: pip install zarr"):
         files_of(given(tmp_path / "out.zarr"))
 

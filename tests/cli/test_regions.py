@@ -10,7 +10,7 @@ import xarray as xr
 from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
-from rhale_stats.cli.inputs import read_result
+from rhale_stats.cli.files import read_result
 from rhale_stats.cli.main import main
 from tests.cli.conftest import FORMULA, FRAME, NUMBERS, Y
 

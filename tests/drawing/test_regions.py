@@ -16,7 +16,7 @@ import rhale_stats as rs
 from rhale_stats.drawing import legend
 from rhale_stats.drawing import tree as regions
 from rhale_stats.drawing.frame import HETEROGENEITY_FILL
-from rhale_stats.drawing.interactions import plot_interactions
+from rhale_stats.drawing.heat_maps import plot_interactions
 from rhale_stats.drawing.tree import plot_regions, plot_tree
 from tests.helpers import labelled
 

@@ -318,11 +318,11 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("h_statistics/tables.py", "share"): {
         "return np.where(value [> → >=] WHOLE, np.nan, value)[()]": ROUNDING,
     },
-    ("h_statistics/tables.py", "_shares"): {
+    ("h_statistics/tables.py", "_frame"): {
         "above = frame['h2'] [> → >=] WHOLE": ROUNDING,
     },
     ("h_statistics/tables.py", "glance"): {
-        "return frame if frame['reason'][.any → .all]() else frame.drop(columns='reas…": (
+        "… frame.assign(reason=reason) if [reason.any → reason.all]() else frame": (
             "the frame has one line"
         ),
     },

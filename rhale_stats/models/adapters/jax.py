@@ -44,11 +44,10 @@ def adapter(function: Any) -> Adapter:
     def gradient(rows: Any, columns: Sequence[int]) -> NDArray[Any]:
         argument = plain.argument(rows)
         if isinstance(argument, dict):
-            names = [rows.columns[column] for column in columns]
+            columns = [rows.columns[column] for column in columns]
             # Whole numbers have no derivatives.
-            argument |= {name: argument[name].astype(np.float64) for name in names}
-            return _in_batches(lambda part: _of_names(backward, compiled, part, names), argument)
-        return _in_batches(lambda part: _of_columns(backward, compiled, part, columns), argument)
+            argument |= {name: argument[name].astype(np.float64) for name in columns}
+        return _in_batches(lambda part: _derivatives(backward, compiled, part, columns), argument)
 
     return Adapter(predict, gradient)
 
@@ -171,29 +170,23 @@ def _n_outputs(compiled: Callable[[Any], Any], part: Any) -> int:
     return 1 if len(shape) == 1 else int(shape[1])
 
 
-def _of_columns(
+def _derivatives(
     backward: Callable[[Any, Any, int], Any],
     compiled: Callable[[Any], Any],
     part: Any,
-    columns: Sequence[int],
+    columns: Sequence[Any],
 ) -> NDArray[Any]:
-    outputs = range(_n_outputs(compiled, part))
-    derivatives = [np.asarray(backward(part, None, output))[:, list(columns)] for output in outputs]
-    return np.stack(derivatives, axis=1)
-
-
-def _of_names(
-    backward: Callable[[Any, Any, int], Any],
-    compiled: Callable[[Any], Any],
-    part: dict[Any, Any],
-    names: Sequence[Any],
-) -> NDArray[Any]:
-    some = {name: part[name] for name in names}
-    others = {name: column for name, column in part.items() if name not in some}
+    """(row, output, column), of columns by number, or by name where the function takes names."""
+    by_name = isinstance(part, dict)
+    some = {name: part[name] for name in columns} if by_name else part
+    others = {name: part[name] for name in part if name not in some} if by_name else None
     derivatives = []
     for output in range(_n_outputs(compiled, part)):
         each = backward(some, others, output)
-        derivatives.append(np.stack([np.asarray(each[name]) for name in names], axis=1))
+        if by_name:
+            derivatives.append(np.stack([np.asarray(each[name]) for name in columns], axis=1))
+        else:
+            derivatives.append(np.asarray(each)[:, list(columns)])
     return np.stack(derivatives, axis=1)
 
 

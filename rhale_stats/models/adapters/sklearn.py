@@ -231,22 +231,10 @@ def _through_link(link: str, last: FloatArray) -> list[FloatArray]:
 # --- transformers --------------------------------------------------------------------------------
 
 
-def _over_scale(step: Any, _x: Any, by: FloatArray) -> FloatArray:
-    return by if step.scale_ is None else by / step.scale_
-
-
-def _times_scale(step: Any, _x: Any, by: FloatArray) -> FloatArray:
-    return np.asarray(by * step.scale_)
-
-
 def _principal(step: Any, _x: Any, by: FloatArray) -> FloatArray:
     if step.whiten:
         by = by / np.sqrt(step.explained_variance_)
     return np.asarray(by @ step.components_)
-
-
-def _imputed(step: Any, x: Any, by: FloatArray) -> FloatArray:
-    return np.where(np.isnan(_ordered(step, x)), 0.0, by)
 
 
 def _polynomial(step: Any, x: Any, by: FloatArray) -> FloatArray:
@@ -309,10 +297,13 @@ def _by_columns(step: Any, x: Any, by: FloatArray) -> FloatArray:
 
 
 PULLS: dict[str, Pull] = {
-    **dict.fromkeys(("StandardScaler", "RobustScaler", "MaxAbsScaler"), _over_scale),
-    "MinMaxScaler": _times_scale,
+    **dict.fromkeys(
+        ("StandardScaler", "RobustScaler", "MaxAbsScaler"),
+        lambda step, _x, by: by if step.scale_ is None else by / step.scale_,
+    ),
+    "MinMaxScaler": lambda step, _x, by: by * step.scale_,
     "PCA": _principal,
-    "SimpleImputer": _imputed,
+    "SimpleImputer": lambda step, x, by: np.where(np.isnan(_ordered(step, x)), 0.0, by),
     "PolynomialFeatures": _polynomial,
     "PowerTransformer": _powers,
     "SplineTransformer": _splines,

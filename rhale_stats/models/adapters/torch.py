@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,13 +51,8 @@ def _batches(module: Any, rows: Any) -> Iterator[Any]:
     import torch
 
     values = numbers(rows, "torch")
-    reference = next(
-        (parameter for parameter in module.parameters() if parameter.is_floating_point()), None
-    )
-    if reference is None:
-        reference = next(
-            (buffer for buffer in module.buffers() if buffer.is_floating_point()), None
-        )
+    tensors = chain(module.parameters(), module.buffers())
+    reference = next((tensor for tensor in tensors if tensor.is_floating_point()), None)
     dtype, device = (
         (torch.get_default_dtype(), None)
         if reference is None
