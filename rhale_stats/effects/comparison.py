@@ -35,7 +35,6 @@ from rhale_stats.effects.fit import (
     curve_covariance,
     curve_degrees,
 )
-from rhale_stats.effects.hypotheses import APART, QUARTERS
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.values import predict
 from rhale_stats.inference import meaning
@@ -418,6 +417,10 @@ def _influences(
 
 # Draws for a band that is not asked for.
 MIN_DRAWS = 200
+# Why there is no difference.
+APART = "no value of the feature is in the range of both"
+# Shares of a bin at which curves are compared between two edges where one is bent.
+QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:

@@ -193,14 +193,11 @@ SIZES = {
 # The statistics for "zero" and "constant".
 METHODS = ("box", "wald")
 # Why there is no p-value.
-APART = "no value of the feature is in the range of both"
 TOO_FEW_GROUPS = "too few groups for that many effects: no degree of freedom is left"
 BIN_ERROR = (
     "local effects also differ because the effect changes within a bin; pass the rows: "
     "wald_test(effect, 'homogeneous', local=local)"
 )
-# Shares of a bin at which curves are compared between two edges where one is bent.
-QUARTERS = np.array([0.25, 0.5, 0.75])
 
 
 def wald_test(

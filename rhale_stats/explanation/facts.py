@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -26,7 +26,6 @@ from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, Feat
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.splits import Splits
 from rhale_stats.generics.uncertainty import vcov
 from rhale_stats.generics.values import effect_sizes
 from rhale_stats.outcome.outcome_effects import USUAL
@@ -35,6 +34,9 @@ from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
 from rhale_stats.schema.features import units_in, units_of
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.padding import padded
+
+if TYPE_CHECKING:
+    from rhale_stats.explanation.splits import Splits
 
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,11 @@ from rhale_stats.models.adapters.adapter import in_order
 from rhale_stats.models.adapters.sklearn import linear_of, passes, sklearn_name, steps_of
 from rhale_stats.models.adapters.trees import trees_of
 from rhale_stats.models.forms import names_with_spaces
-from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.table import Table, Values, Versions
 from rhale_stats.models.trees import Answer, Coefficients, LeafTable, Trees
+
+if TYPE_CHECKING:
+    from rhale_stats.models.outputs import Outputs
 
 # Numbers of the columns that each column becomes.
 Parts: TypeAlias = list[IntArray]
