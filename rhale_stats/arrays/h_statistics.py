@@ -20,7 +20,7 @@ from scipy import sparse
 
 from rhale_stats.arrays import leverage
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.second_order import Axis, Influence, Main, Rows
+from rhale_stats.arrays.second_order import Axis, Influence, Main, PairRows
 
 
 def centred(values: FloatArray, share: FloatArray) -> FloatArray:
@@ -194,7 +194,7 @@ class Pair(NamedTuple):
     """A second-order effect with its rows: math [59], and how to interpolate at the rows."""
 
     influence: Influence
-    rows: Rows
+    rows: PairRows
     at_a: sparse.csr_array
     at_b: sparse.csr_array
 

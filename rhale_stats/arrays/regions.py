@@ -223,7 +223,7 @@ class NodeCurves(NamedTuple):
 
 
 # Rows of a node. Splits need only their sums by code, (sum, code, cell).
-Rows: TypeAlias = NodeRows | NodeCurves
+RowsOfNode: TypeAlias = NodeRows | NodeCurves
 
 
 def _unadjusted(
@@ -257,7 +257,7 @@ class Children(NamedTuple):
 
 
 def threshold_children(
-    codes: NDArray[np.integer], n_codes: int, rows: Rows, n_draws: int = 1
+    codes: NDArray[np.integer], n_codes: int, rows: RowsOfNode, n_draws: int = 1
 ) -> Iterator[Children]:
     """Both sides of every threshold: split k has the codes up to k on its left.
 
@@ -298,7 +298,9 @@ def _from_the_right(sums: FloatArray, axis: int = 1) -> FloatArray:
     return np.asarray(np.flip(np.cumsum(np.flip(sums, axis), axis), axis))
 
 
-def _of_draws(codes: NDArray[np.integer], n_codes: int, rows: Rows, n_draws: int) -> FloatArray:
+def _of_draws(
+    codes: NDArray[np.integer], n_codes: int, rows: RowsOfNode, n_draws: int
+) -> FloatArray:
     """Sums over the rows of every code in every draw, (sum, draw, code, cell)."""
     if n_draws > 1:
         first = n_codes * np.arange(n_draws, dtype=np.int32)
@@ -308,7 +310,7 @@ def _of_draws(codes: NDArray[np.integer], n_codes: int, rows: Rows, n_draws: int
 
 
 def subset_children(
-    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: Rows, n_draws: int = 1
+    codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: RowsOfNode, n_draws: int = 1
 ) -> Iterator[Children]:
     """Both sides of every subset of codes, (split, code)."""
     sums = _of_draws(codes, subsets.shape[1], rows, n_draws)

@@ -96,7 +96,7 @@ def _ratio(upper: FloatArray, lower: FloatArray) -> FloatArray:
     return np.divide(upper, lower, out=np.zeros(np.shape(upper)), where=lower > 0)
 
 
-class Entries(NamedTuple):
+class PairEntries(NamedTuple):
     """Differences that count in a cell, one by one: their row, cell, value and weight."""
 
     row: IntArray
@@ -105,8 +105,8 @@ class Entries(NamedTuple):
     weight: FloatArray
 
 
-class Rows(NamedTuple):
-    """Rows with their places along both features, their second differences, and their weights.
+class PairRows(NamedTuple):
+    """PairRows with their places along both features, their second differences, and their weights.
 
     ``delta`` is (row, side_a, side_b), and ``cell`` the number of the cell in which each counts; -1
     beyond the last levels. With ``frequency`` a row stands for as many as its weight says.
@@ -130,7 +130,7 @@ class Rows(NamedTuple):
         weight: FloatArray,
         *,
         frequency: bool,
-    ) -> Rows:
+    ) -> PairRows:
         """With the cells that follow from the places."""
         a, b = axes
         k = places[0][:, None, None] + np.array(a.sides)[:, None]
@@ -145,13 +145,13 @@ class Rows(NamedTuple):
         return self.place_a * self.b.n_places + self.place_b
 
     @property
-    def entries(self) -> Entries:
+    def entries(self) -> PairEntries:
         """The differences that count."""
         row, *side = np.nonzero(self.cell >= 0)
         which = (row, *side)
-        return Entries(row, self.cell[which], self.delta[which], self.weight[row])
+        return PairEntries(row, self.cell[which], self.delta[which], self.weight[row])
 
-    def residuals(self, cells: SurfaceCells) -> Entries:
+    def residuals(self, cells: SurfaceCells) -> PairEntries:
         """The differences less the means of their cells."""
         entries = self.entries
         return entries._replace(delta=entries.delta - cells.mean.ravel()[entries.cell])
@@ -343,7 +343,7 @@ class Influence(NamedTuple):
     @classmethod
     def from_rows(
         cls,
-        rows: Rows,
+        rows: PairRows,
         cells: SurfaceCells,
         *,
         centred: bool = True,
@@ -379,7 +379,7 @@ class Influence(NamedTuple):
         return np.asarray(-by_a[:, :, None] - by_b[:, None, :] - mean[:, None, None])
 
 
-def noise_factors(influence: Influence, rows: Rows) -> Iterator[FloatArray]:
+def noise_factors(influence: Influence, rows: PairRows) -> Iterator[FloatArray]:
     """math [59]: blocks (factor, edges of both) whose products add up to the surface's covariance.
 
     The rows of a place influence the surface by their residuals, one for each side, and by their
@@ -414,9 +414,11 @@ def noise_factors(influence: Influence, rows: Rows) -> Iterator[FloatArray]:
         moved = np.zeros((len(block), n_sides + 1, size))
         moved[:, 0] = influence.of_places(block // b.n_places, block % b.n_places).reshape(-1, size)
         for s in range(n_sides):
-            here = occupied[part, s]
-            if here.any():
-                moved[here, s + 1] = influence.of_cells(side_cell[part, s][here]).reshape(-1, size)
+            in_cell = occupied[part, s]
+            if in_cell.any():
+                moved[in_cell, s + 1] = influence.of_cells(side_cell[part, s][in_cell]).reshape(
+                    -1, size
+                )
         yield (root[part].swapaxes(1, 2) @ moved).reshape(-1, size)
     single = np.flatnonzero(singles(cells))
     for begin in range(0, len(single), step):
@@ -500,7 +502,7 @@ def surface_degrees(influence: Influence, variance: FloatArray) -> FloatArray:
     return out.reshape(variance.shape)
 
 
-def cell_skewness(cells: SurfaceCells, rows: Rows) -> Skewness | None:
+def cell_skewness(cells: SurfaceCells, rows: PairRows) -> Skewness | None:
     """Skewness of the errors of means of cells, as of cells in one row; None if it is not clear."""
     _, number, residual, weight = rows.residuals(cells)
     n = cells.n_effective().ravel()
@@ -526,7 +528,7 @@ def surface_skewness(influence: Influence, skewness: Skewness, variance: FloatAr
     return np.nan_to_num(ratio).reshape(variance.shape)
 
 
-def cell_covariance(cells: SurfaceCells, rows: Rows) -> FloatArray:
+def cell_covariance(cells: SurfaceCells, rows: PairRows) -> FloatArray:
     """Covariance of the means of cells, (cell, cell), NaN without a variance, math [59].
 
     Cells of numbers share no rows, neighbouring steps between levels do. The diagonal is the
@@ -544,7 +546,7 @@ def cell_covariance(cells: SurfaceCells, rows: Rows) -> FloatArray:
     return covariance
 
 
-def weighted_error(cells: SurfaceCells, rows: Rows) -> FloatArray:
+def weighted_error(cells: SurfaceCells, rows: PairRows) -> FloatArray:
     """Standard errors of means of cells with precision weights, (bin, bin), math [24]."""
     _, number, residual, weight = rows.residuals(cells)
     n, total = cells.n_effective().ravel(), cells.weight.ravel()
@@ -556,7 +558,7 @@ def weighted_error(cells: SurfaceCells, rows: Rows) -> FloatArray:
     return np.asarray(np.sqrt(out).reshape(cells.mean.shape))
 
 
-def sign_test(rows: Rows, group: IntArray | None = None) -> tuple[float, float]:
+def sign_test(rows: PairRows, group: IntArray | None = None) -> tuple[float, float]:
     """math [59]: test statistic of means 0 in all cells (chi-squared), and its degrees of freedom.
 
     The sum over cells of (sum_i d_i)^2 / W, d = w delta, a_ic = d_ic / W_c^(1/2). If rows change
@@ -596,7 +598,7 @@ class SurfaceReplicates(NamedTuple):
     n_filled: IntArray
 
 
-def replicates(influence: Influence, rows: Rows, drawn: FloatArray) -> SurfaceReplicates:
+def replicates(influence: Influence, rows: PairRows, drawn: FloatArray) -> SurfaceReplicates:
     """math [29] for surfaces: estimates under ``drawn`` weights (row, draw), gaps filled anew."""
     a, b = rows.a, rows.b
     n_rows, n_draws, size = len(rows.weight), drawn.shape[1], a.n_bins * b.n_bins
@@ -677,7 +679,7 @@ class GroupSums(NamedTuple):
         return out
 
 
-def group_sums(influence: Influence, rows: Rows, group: IntArray) -> GroupSums:
+def group_sums(influence: Influence, rows: PairRows, group: IntArray) -> GroupSums:
     """Sums over the rows of every group; ``group`` (row,) are numbers from 0."""
     cells, n_groups = influence.cells, int(group.max(initial=-1)) + 1
     row, number, residual, w = rows.residuals(cells)

@@ -232,7 +232,12 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
     x = rows.x[position]
     name = row.name
     check_same_rows(row, rows, position)
-    _check_written_out(rows)
+    if rows.frequency and rows.weight is not None and rows.weight.sum() > MAX_ROWS:
+        raise ValueError(
+            f"weights of kind 'frequency' are written out as repeated rows here, of which there "
+            f"may be {MAX_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, "
+            f"or take weight_kind='precision'."
+        )
     ordered = bin_error.ordered_rows(
         edges,
         x,
@@ -288,16 +293,6 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
         "density_bias": tilt * away + 0.0,  # no negative zeros
         "density_bias_se": away_se,
     }
-
-
-def _check_written_out(rows: Rows) -> None:
-    """Raise ``ValueError`` where frequency weights count more rows than memory holds."""
-    if rows.frequency and rows.weight is not None and rows.weight.sum() > MAX_ROWS:
-        raise ValueError(
-            f"weights of kind 'frequency' are written out as repeated rows here, of which there "
-            f"may be {MAX_ROWS:,}; got {rows.weight.sum():,.0f}. Divide them by a common factor, "
-            f"or take weight_kind='precision'."
-        )
 
 
 def _share_of_axis(excess: FloatArray, total: float, finite: NDArray[np.bool_]) -> float:

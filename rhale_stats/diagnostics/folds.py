@@ -126,7 +126,8 @@ def folds(
                 effect = quiet_rhale(
                     part, rule, centering=centering, weighting=weighting, has_spread=False
                 )
-                n_gaps += _has_empty_bins(effect)
+                beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
+                n_gaps += bool(((effect["n_obs"].values == 0) & ~beyond).any())
                 for name, values in evaluated(effect, grid).items():
                     out[name][repeat, fold] = values
                 bar.update(1)
@@ -152,12 +153,6 @@ def folds(
             "software": software(),
         },
     )
-
-
-def _has_empty_bins(effect: xr.Dataset) -> bool:
-    """Whether some feature has a bin without rows."""
-    beyond = effect["bin"].values >= effect["n_bins"].values[:, None]
-    return bool(((effect["n_obs"].values == 0) & ~beyond).any())
 
 
 def _over_folds(estimates: dict[str, NDArray[Any]]) -> dict[str, Any]:

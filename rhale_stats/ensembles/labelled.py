@@ -10,7 +10,6 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import intervals, members
-from rhale_stats.arrays import members as pooling
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import errors_at, own_error, values_at
 from rhale_stats.effects.values import importances
@@ -65,7 +64,7 @@ def error_of(ensemble: xr.Dataset, name: str) -> Error:
         if np.isnan(within).all() and f"{name}_within" in ensemble:
             within = np.sum(_roots(ensemble, name) ** 2, axis=0)
         total, complete = added + within, np.array(float(ensemble.attrs["complete_degrees"]))
-        return Error(total, within, added, pooling.degrees_of(added, total, m, complete))
+        return Error(total, within, added, members.degrees_of(added, total, m, complete))
     never = np.full(between.shape, np.inf)
     if kind == SPREAD:
         # Every member is of all rows: their sampling comes on top of what the models differ by.
@@ -536,8 +535,7 @@ def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str
     """Estimates and errors of one feature with bins, or with levels."""
     if not levels:
         return {**values_at(row, z), **_named(errors_at(row, z))}
-    row_levels = level_names(row)
-    positions = np.array([row_levels.index(name) if name in row_levels else -1 for name in levels])
+    positions = _positions(levels, level_names(row))
     # Steps from one level to the next, where the two are neighbours here, too.
     step = np.append(np.where(positions[1:] == positions[:-1] + 1, positions[:-1], -1), -1)
     out: dict[str, Any] = {}
@@ -561,6 +559,11 @@ def _of_levels(row: Result, name: str) -> FloatArray | None:
     return None
 
 
+def _positions(levels: list[str], others: list[str]) -> NDArray[np.intp]:
+    """Where the levels are among others, -1 of those that are not."""
+    return np.array([others.index(name) if name in others else -1 for name in levels], np.intp)
+
+
 def _taken(values: FloatArray, place: NDArray[np.intp], size: int) -> FloatArray:
     """Values at these places, NaN at places -1 and beyond the last."""
     out = np.full(size, np.nan)
@@ -575,11 +578,7 @@ def _of_profile(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, 
         if name not in row:
             continue
         if levels:
-            row_levels = _levels(row)
-            positions = np.array(
-                [row_levels.index(level) if level in row_levels else -1 for level in levels]
-            )
-            out[key] = _taken(row[name].values, positions, len(z))
+            out[key] = _taken(row[name].values, _positions(levels, _levels(row)), len(z))
         else:
             # The error of a mean of two points is at most the mean of their errors.
             out[key] = np.interp(z, _points(row), row[name].values, np.nan, np.nan)

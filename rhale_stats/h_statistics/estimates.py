@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -131,7 +131,10 @@ def _partial_dependence(
     at_values, rest, kept_answers = [], 0.0, []
     for begin in range(0, len(example), together):
         part = example[begin : begin + together]
-        rows = _copies(table, positions, part)
+        source = np.repeat(part, n)
+        rows = with_columns_of(
+            table, np.tile(np.arange(n), len(part)), dict.fromkeys(positions, source)
+        )
         names = " and ".join(repr(table.names[p]) for p in positions)
         answer = quotients.ask_named(
             rows, f"for {names}, called with {len(rows)} rows: {len(part)} versions of {n} rows"
@@ -155,18 +158,16 @@ def codes(table: Table, position: int) -> IntArray:
     return pd.factorize(table.series(position), use_na_sentinel=False)[0]
 
 
-def _copies(table: Table, positions: tuple[int, ...], rows: IntArray) -> Any:
-    """The table once for each of ``rows``, with their values in these columns."""
-    n = table.n_rows
-    background, source_rows = np.tile(np.arange(n), len(rows)), np.repeat(rows, n)
+def with_columns_of(table: Table, rows: IntArray, sources: Mapping[int, IntArray]) -> Any:
+    """These rows of a table, with some columns as other rows have them, by their positions."""
     if isinstance(table.data, np.ndarray):
-        stack = table.data[background]
-        for position in positions:
-            stack[:, position] = table.data[source_rows, position]
+        stack = table.data[rows]
+        for position, source in sources.items():
+            stack[:, position] = table.data[source, position]
         return stack
-    frame = table.data.iloc[background].reset_index(drop=True)
-    for position in positions:
-        column_values = table.data.iloc[:, position].array.take(source_rows)
+    frame = table.data.iloc[rows].reset_index(drop=True)
+    for position, source in sources.items():
+        column_values = table.data.iloc[:, position].array.take(source)
         frame[table.data.columns[position]] = as_column(column_values)
     return frame
 
@@ -275,7 +276,7 @@ def _can_be_held(
 
 
 def _second_order(
-    a: FeatureAxis, b: FeatureAxis, rows: kernel.Rows, curves: tuple[Any, Any] | None
+    a: FeatureAxis, b: FeatureAxis, rows: kernel.PairRows, curves: tuple[Any, Any] | None
 ) -> tuple[FloatArray, list[arrays.Pair]]:
     """The second-order effect at the rows, (row, output), and what it moves by, of every output.
 

@@ -32,12 +32,13 @@ from rhale_stats.h_statistics.estimates import (
     dataset,
     from_ale,
     from_partial_dependence,
+    with_columns_of,
 )
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.sample import Sample, columns_named
-from rhale_stats.models.table import Table, as_column
+from rhale_stats.models.table import Table
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.kinds import H_STATISTICS
 from rhale_stats.schema.padding import stack
@@ -130,17 +131,7 @@ def _hybrids(
         part = slice(number * len(rows), (number + 1) * len(rows))
         for column in columns:
             source.setdefault(column, whole.copy())[part] = others
-    if isinstance(table.data, np.ndarray):
-        stack = table.data[whole]
-        for column, source_rows in source.items():
-            stack[:, column] = table.data[source_rows, column]
-        return stack
-    frame = table.data.iloc[whole].reset_index(drop=True)
-    for column, source_rows in source.items():
-        frame[table.data.columns[column]] = as_column(
-            table.data.iloc[:, column].array.take(source_rows)
-        )
-    return frame
+    return with_columns_of(table, whole, source)
 
 
 class FeaturePairs(NamedTuple):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays import local_effects as kernel
+from rhale_stats.arrays import profiles
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
@@ -142,10 +143,12 @@ def _means_in_bins(
     cell, nodes = bin_index(edges, inputs.x), rows_of_nodes(tree)
     mean = np.full((len(nodes), len(edges) - 1), np.nan)
     spread = np.full_like(mean, np.nan)
-    for number, node_rows in enumerate(nodes if inputs.varies else ()):
-        for k in np.unique(cell[node_rows]):
-            rows = node_rows[cell[node_rows] == k]
-            mean[number, k], spread[number, k] = inputs.mean_and_std(values[rows], rows)
+    for number, rows in enumerate(nodes if inputs.varies else ()):
+        weight, frequency = inputs.sample.weight_at(rows), inputs.sample.frequency
+        means = profiles.bin_means(
+            values[rows], cell[rows], mean.shape[1], weight, frequency=frequency
+        )
+        mean[number], spread[number] = means.mean, np.sqrt(means.variance)
     return mean, spread
 
 
@@ -254,7 +257,10 @@ def regional_pdp(
     curve = np.empty((len(nodes), len(grid)))
     spread = np.empty_like(curve)
     for number, rows in enumerate(nodes):
-        curve[number], spread[number] = inputs.mean_and_std(curves[rows], rows)
+        weight = inputs.sample.weight_at(rows)
+        moments = profiles.sample(curves[rows], weight, frequency=inputs.sample.frequency)
+        curve[number] = moments.mean
+        spread[number] = np.sqrt(np.diagonal(moments.covariance))
     out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
     del out.attrs["min_share"]
     return out
@@ -395,17 +401,6 @@ class RegionalInputs:
     ) -> xr.Dataset:
         """Numbers of all rows as local effects of the feature."""
         return labelled(self.sample, self.x[:, None], [differences], quotients)
-
-    def mean_and_std(self, values: FloatArray, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Of every column of values of some rows, math [5] and [6]."""
-        weight = self.sample.weight_at(rows)
-        w = np.ones(len(rows)) if weight is None else weight
-        total = w.sum()
-        mean = w @ values / total
-        counted = weight is None or self.sample.frequency
-        degrees = total - (1 if counted else w @ w / total)
-        squares = w @ (values - mean) ** 2
-        return mean, np.sqrt(squares / degrees if degrees > 0 else np.full_like(squares, np.nan))
 
 
 def binned_tree(

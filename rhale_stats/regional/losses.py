@@ -20,7 +20,6 @@ from rhale_stats.arrays.moments import (
     FloatArray,
     IntArray,
     Moments,
-    cell_index,
     n_effective,
     part,
     union,
@@ -30,7 +29,7 @@ from rhale_stats.bins.description import cells_of, starts_of
 from rhale_stats.bins.rule import BinRule, Column, make_lines
 from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.local.rows import Rows
-from rhale_stats.regional.splits import SplitCandidates
+from rhale_stats.regional.splits import SplitCandidates, cells_of_rows
 from rhale_stats.schema.features import resolution
 
 # Share of the variance about the average effect that differences of neighbours must make.
@@ -46,7 +45,7 @@ DRAWS = 16
 
 def split_losses(
     node: Node,
-    rows: search.Rows,
+    rows: search.RowsOfNode,
     tried: Sequence[SplitCandidates],
     others: FloatArray | None = None,
     *,
@@ -80,7 +79,7 @@ class SplitTest(NamedTuple):
     side, split, bin) -> (split,): studentised drops, and degrees of freedom of their denominators.
     """
 
-    rows: search.Rows
+    rows: search.RowsOfNode
     least_rows: float
     statistics: Callable[[FloatArray], FloatArray]
     degrees: Callable[[FloatArray], FloatArray]
@@ -89,7 +88,7 @@ class SplitTest(NamedTuple):
         self,
         statistic: Callable[[FloatArray], FloatArray],
         tried: Sequence[SplitCandidates],
-        rows: search.Rows | None = None,
+        rows: search.RowsOfNode | None = None,
         n_draws: int = 1,
     ) -> list[FloatArray]:
         """One of the two for all splits of every column, (draw, split); -inf if not allowed.
@@ -110,7 +109,10 @@ class SplitTest(NamedTuple):
         return np.asarray(largest)
 
     def drawn(
-        self, draw: Callable[[int], search.Rows], n_draws: int, tried: Sequence[SplitCandidates]
+        self,
+        draw: Callable[[int], search.RowsOfNode],
+        n_draws: int,
+        tried: Sequence[SplitCandidates],
     ) -> FloatArray:
         """The largest statistic of every column in so many draws of the rows, (draw, column).
 
@@ -130,7 +132,7 @@ def _largest(statistics: Sequence[FloatArray]) -> FloatArray:
 
 def _in_batches(
     function: Callable[[FloatArray], FloatArray],
-    rows: search.Rows,
+    rows: search.RowsOfNode,
     tried: Sequence[SplitCandidates],
     n_draws: int = 1,
     others: FloatArray | None = None,
@@ -210,7 +212,7 @@ class Node:
     """Rows of one node, their loss, and whether splits of it are ``worth`` a search."""
 
     row_numbers: IntArray
-    rows: search.Rows
+    rows: search.RowsOfNode
     n_obs: float
     weight: float
     loss: float
@@ -381,10 +383,7 @@ def problem_of(
     feature_cells = rows.cells[position] if rows.cells else None
     axis = cells_of(rule, Column(name, x, low, high, weight, feature_cells))
     n_cells = len(axis)
-    cell: NDArray[np.integer] = np.empty(len(x), np.int16 if n_cells < 2**15 else np.int32)
-    for begin in range(0, len(x), BLOCK_ROWS):
-        block = slice(begin, begin + BLOCK_ROWS)
-        cell[block] = np.minimum(cell_index(axis, x[block]), n_cells - 1)
+    cell = cells_of_rows(axis, x, np.int16 if n_cells < 2**15 else np.int32)
     edges = bin_edges(axis, np.arange(n_cells), low, high)
     if average is not None:
         k = bin_index(average.edges, x)

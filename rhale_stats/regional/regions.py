@@ -199,10 +199,10 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
         for chunk, chunk_rows, begin in zip(chunks, each, begins, strict=True)
     ]
 
-    def taken(chunk: Any, rows: IntArray) -> pd.DataFrame:
+    def rows_of_chunk(chunk: Any, rows: IntArray) -> pd.DataFrame:
         return frame_of(chunk, "conditioning").iloc[rows]
 
-    table: pd.DataFrame = of_all(parts, taken, pd.concat)
+    table: pd.DataFrame = of_all(parts, rows_of_chunk, pd.concat)
     return table
 
 

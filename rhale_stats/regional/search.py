@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -347,6 +347,7 @@ class _Best(NamedTuple):
     tried: list[SplitCandidates]
 
 
+@dataclass
 class SplitTree:
     """A tree as it grows, from the root to the leaves, left sides first.
 
@@ -355,23 +356,14 @@ class SplitTree:
     know already, or will. ``groups`` number the groups of all rows.
     """
 
-    def __init__(
-        self,
-        problem: Searchable,
-        conditioning: Sequence[Conditioning],
-        settings: SplitSearch,
-        rng: np.random.Generator,
-        of_root: dict[str, SplitCandidates] | None = None,
-        groups: IntArray | None = None,
-    ) -> None:
-        self.problem = problem
-        self.conditioning = conditioning
-        self.settings = settings
-        self.rng = rng
-        self.of_root = {} if of_root is None else of_root
-        self.groups = groups
-        self.nodes: list[TreeNode] = []
-        self.leaves: dict[int, IntArray] = {}
+    problem: Searchable
+    conditioning: Sequence[Conditioning]
+    settings: SplitSearch
+    rng: np.random.Generator
+    of_root: dict[str, SplitCandidates] = field(default_factory=dict)
+    groups: IntArray | None = None
+    nodes: list[TreeNode] = field(default_factory=list)
+    leaves: dict[int, IntArray] = field(default_factory=dict)
 
     def grow(
         self,
@@ -558,7 +550,7 @@ def null_rows(
     test: SplitTest,
     groups: IntArray | None,
     rng: np.random.Generator,
-) -> tuple[Callable[[int], search.Rows], IntArray]:
+) -> tuple[Callable[[int], search.RowsOfNode], IntArray]:
     """How rows are drawn so many times under the null, math [39], and the order that they come in.
 
     Without groups neighbours exchange all but their conditioning values. With groups the distances
@@ -568,7 +560,7 @@ def null_rows(
         order = sorting(problem.x[node.row_numbers])
         n, block = len(order), min(problem.block, len(order))
 
-        def exchanged(n_draws: int) -> search.Rows:
+        def exchanged(n_draws: int) -> search.RowsOfNode:
             places = [order[search.shuffled(n, block, rng)] for _ in range(n_draws)]
             return test.rows.take(np.concatenate(places))
 
@@ -576,7 +568,7 @@ def null_rows(
     present, of_row = np.unique(groups[node.row_numbers], return_inverse=True)
     apart, every = test.rows.apart(of_row), np.arange(len(of_row))
 
-    def flipped(n_draws: int) -> search.Rows:
+    def flipped(n_draws: int) -> search.RowsOfNode:
         signs = [rng.choice([-1.0, 1.0], len(present))[of_row] for _ in range(n_draws)]
         return apart.take(np.tile(every, n_draws)).flipped(np.concatenate(signs))
 

@@ -16,10 +16,10 @@ from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import storable
 from rhale_stats.arguments.times import are_dates, as_days, date_texts, is_time, time_units
 from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
-from rhale_stats.arrays.moments import BLOCK_ROWS, FloatArray, IntArray, cell_index, part
+from rhale_stats.arrays.moments import BLOCK_ROWS, Axis, FloatArray, IntArray, cell_index, part
 from rhale_stats.arrays.regions import (
     Children,
-    Rows,
+    RowsOfNode,
     all_subsets,
     one_against_rest,
     subset_children,
@@ -367,7 +367,7 @@ class SplitCandidates(NamedTuple):
         """The same splits of other rows."""
         return self._replace(codes=self.codes[rows])
 
-    def children(self, rows: Rows, n_draws: int = 1) -> Iterable[Children]:
+    def children(self, rows: RowsOfNode, n_draws: int = 1) -> Iterable[Children]:
         """Sums of rows on both sides of all splits; ``rows`` may be those of several draws."""
         if not self.n_splits:
             return ()
@@ -414,13 +414,19 @@ def candidates_of(
     if thresholds == "equal_width":
         # One compiled pass; an edge is the smallest number on its right.
         axis = regular_axis(low, high, n_thresholds + 1)
-        codes = np.empty(len(values), dtype=_smallest(n_thresholds + 1))
-        for begin in range(0, len(values), BLOCK_ROWS):
-            block = slice(begin, begin + BLOCK_ROWS)
-            codes[block] = np.minimum(cell_index(axis, values[block]), n_thresholds)
         edges = bin_edges(axis, np.arange(n_thresholds + 1), low, high)[1:-1]
-        return SplitCandidates(codes, n_thresholds + 1, np.nextafter(edges, -np.inf))
+        cells = cells_of_rows(axis, values, _smallest(n_thresholds + 1))
+        return SplitCandidates(cells, n_thresholds + 1, np.nextafter(edges, -np.inf))
     return thresholds_at(values, quantile_cuts(values, n_thresholds, counts))
+
+
+def cells_of_rows(axis: Axis, x: FloatArray, dtype: type[np.integer]) -> NDArray[np.integer]:
+    """The cell of every row, block by block; the largest value is in the last one."""
+    cells = np.empty(len(x), dtype=dtype)
+    for begin in range(0, len(x), BLOCK_ROWS):
+        block = slice(begin, begin + BLOCK_ROWS)
+        cells[block] = np.minimum(cell_index(axis, x[block]), len(axis) - 1)
+    return cells
 
 
 def thresholds_at(values: FloatArray, cuts: FloatArray) -> SplitCandidates:

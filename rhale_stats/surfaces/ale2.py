@@ -427,10 +427,10 @@ class FeatureAxis(NamedTuple):
 
 def rows_of(
     axes: Sequence[FeatureAxis], delta: FloatArray, weight: FloatArray | None, *, frequency: bool
-) -> kernel.Rows:
+) -> kernel.PairRows:
     """Rows with the cells that two axes make."""
     a, b = axes
-    return kernel.Rows.from_places(
+    return kernel.PairRows.from_places(
         (a.axis, b.axis),
         (a.place, b.place),
         delta,
@@ -563,7 +563,7 @@ def _refuse_constant(name: str, value: str, n_rows: int) -> None:
 
 def one_output(
     axes: Sequence[FeatureAxis],
-    rows: kernel.Rows,
+    rows: kernel.PairRows,
     has_cell: NDArray[np.bool_],
     weight: FloatArray | None,
     error: float,
@@ -619,7 +619,9 @@ def _surface(
     return variable("surface", supported_values, SURFACE, **more)
 
 
-def _differences(rows: kernel.Rows, has_cell: NDArray[np.bool_], error: float) -> dict[str, Any]:
+def _differences(
+    rows: kernel.PairRows, has_cell: NDArray[np.bool_], error: float
+) -> dict[str, Any]:
     """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
     delta = np.full((len(has_cell), *rows.delta.shape[1:]), np.nan)
     delta[has_cell] = np.where(rows.cell >= 0, rows.delta, np.nan)

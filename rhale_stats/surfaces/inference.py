@@ -162,7 +162,7 @@ class SurfaceRows(NamedTuple):
     """The rows behind a surface that are ``used``, their moments in cells, and their groups."""
 
     used: NDArray[np.bool_]
-    arrays: kernel.Rows
+    arrays: kernel.PairRows
     cells: kernel.SurfaceCells
     group: IntArray | None
 
@@ -193,7 +193,7 @@ class SurfaceRows(NamedTuple):
         frequency = surface.attrs["weight_kind"] == "frequency"
         if "weight" in surface:
             weight = surface["weight"].values[used]
-        rows = kernel.Rows.from_places(
+        rows = kernel.PairRows.from_places(
             (a, b), (place_a, place_b), np.nan_to_num(delta), weight, frequency=frequency
         )
         cells = rows.cells()

@@ -23,7 +23,7 @@ def drawn(rng, kinds, n=60, n_edges=(4, 5)):
 
 def rows_of(a, b, place_a, place_b, delta, weight, *, frequency=False):
     places = (place_a, place_b)
-    return kernel.Rows.from_places((a, b), places, delta, weight, frequency=frequency)
+    return kernel.PairRows.from_places((a, b), places, delta, weight, frequency=frequency)
 
 
 def influence_of(*rows, centred=True, fill=None):
@@ -406,7 +406,7 @@ def test_the_sign_test_by_hand(repeated):
     delta = np.array([[1.0, 9], [2, 3], [9, -1], [7, 9]])[:, None, :]
     times = np.array([1, 2, 1, 1]) if repeated else np.ones(4, int)
     axes = kernel.Axis(4, levels=False), kernel.Axis(2, levels=True)
-    signed = kernel.Rows(*axes, None, None, cell, delta, times.astype(float), repeated)
+    signed = kernel.PairRows(*axes, None, None, cell, delta, times.astype(float), repeated)
     found = kernel.sign_test(signed)
     rows = np.repeat(np.arange(4), times)[:-1]
     table = np.array([[1.0, 0], [2, 3], [0, -1], [0, 0]])[rows]
@@ -415,5 +415,5 @@ def test_the_sign_test_by_hand(repeated):
     variance = 2 * (np.sum((share.T @ share) ** 2) - np.sum(np.sum(share**2, axis=1) ** 2))
     degrees = 2 * mean**2 / variance
     np.testing.assert_allclose(found, (np.sum(share.sum(axis=0) ** 2) * degrees / mean, degrees))
-    alone = kernel.Rows(*axes, None, None, cell[:1], delta[:1], np.ones(1), False)
+    alone = kernel.PairRows(*axes, None, None, cell[:1], delta[:1], np.ones(1), False)
     assert kernel.sign_test(alone) == (0, 0)

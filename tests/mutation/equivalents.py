@@ -118,7 +118,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…n >= 0], w, int(leaves.max()) + [1 → 0])": "every region has rows, the last one too",
     },
     ("regional/losses.py", "problem_of"): {
-        "…pty(len(x), np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
+        "…ws(axis, x, np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
             "the numbers of 32,768 cells fit into 16 bits"
         ),
     },

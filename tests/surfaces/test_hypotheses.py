@@ -175,7 +175,7 @@ def test_sign_test_has_the_moments_of_all_changes_of_signs():
     place_a, place_b = np.repeat([0, 1], 5), np.array([0, 1, 2, 1, 0, 2, 1, 1, 0, 2])
     delta, weight = rng.normal(1, 1, (10, 1, 2)), rng.uniform(0.5, 2, 10)
     places = (place_a, place_b)
-    rows = kernel.Rows.from_places((a, b), places, delta, weight, frequency=False)
+    rows = kernel.PairRows.from_places((a, b), places, delta, weight, frequency=False)
     cell = rows.cell
 
     def total(signs):
