@@ -23,7 +23,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text, plain, shorter
 from rhale_stats.reporting import pictures
 from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
-from rhale_stats.reporting.words import MINUS, Words, number_text, typeset, with_interval
+from rhale_stats.reporting.words import MINUS, number_text, t, typeset, with_interval
 
 # A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -169,34 +169,34 @@ class Branch:
 
 
 def page_of(
-    content: ReportContent, names: Collection[str], n_open: int, title: str | None, t: Words
+    content: ReportContent, names: Collection[str], n_open: int, title: str | None
 ) -> ReportPage:
     """The sections of a report, in their order; which features are shown in full, and open."""
     shown = [feature for feature in content.features if feature.line.feature in names]
     pictured = tuple(shown[:MAX_PICTURES])
     sections = [
-        _points(content, t),
-        *([_trust(content, t)] if content.trust else []),
-        _which(content, pictured, t),
-        _features(content, pictured, n_open, t),
-        _together(content, t),
+        _points(content),
+        *([_trust(content)] if content.trust else []),
+        _which(content, pictured),
+        _features(content, pictured, n_open),
+        _together(content),
         Section(
             "sure", t.sure, {"terms": [(term, texts) for term, texts in content.limits.items()]}
         ),
-        _again(content, t),
+        _again(content),
     ]
     title = title or t.title.format(output=content.output)
     return ReportPage(title, content.about, content.software, tuple(sections))
 
 
-def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None, t: Words) -> ReportPage:
+def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None) -> ReportPage:
     """The pages of several outputs as one, the output of each in a part of its own."""
     first = next(iter(pages.values()))
     title = title or t.title.format(output=", ".join(pages))
     return ReportPage(title, first.about, first.software, (), dict(pages))
 
 
-def _points(content: ReportContent, t: Words) -> Section:
+def _points(content: ReportContent) -> Section:
     note = t.note.format(
         threshold=number_text(content.threshold),
         share=percent(content.threshold_share),
@@ -208,7 +208,7 @@ def _points(content: ReportContent, t: Words) -> Section:
     return Section("points", t.points, {"sentences": content.points, "note": note})
 
 
-def _trust(content: ReportContent, t: Words) -> Section:
+def _trust(content: ReportContent) -> Section:
     trust = content.trust
     assert trust is not None
     tables = []
@@ -222,7 +222,7 @@ def _trust(content: ReportContent, t: Words) -> Section:
 # --- which features -------------------------------------------------------------------------------
 
 
-def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words) -> Section:
+def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Section:
     features = content.features
     lines = [feature.line for feature in features]
     n_in_data = sum(line.in_data == YES for line in lines)
@@ -237,9 +237,9 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words
     first = pictured[:MAX_FIRST]
     values = {
         "answer": answer,
-        "largest": [pictures.largest_picture(feature, content, t) for feature in first],
-        "picture": pictures.overview_picture(content, pictured or features[:MAX_PICTURES], t),
-        "table": ranking(content, features, t, parts, ranking_link(content, t)),
+        "largest": [pictures.largest_picture(feature, content) for feature in first],
+        "picture": pictures.overview_picture(content, pictured or features[:MAX_PICTURES]),
+        "table": ranking(content, features, parts, ranking_link(content)),
     }
     return Section("which", t.which, values)
 
@@ -247,7 +247,6 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...], t: Words
 def ranking(
     content: ReportContent,
     features: Sequence[ReportFeature],
-    t: Words,
     targets: Mapping[str, str] = MappingProxyType({}),
     link: Link | None = None,
 ) -> ReportTable:
@@ -260,9 +259,9 @@ def ranking(
                 code=line.feature if line.label != line.feature else "",
             ),
             feature.usual or t.no_value,
-            *_effects(line, t, of_data=content.examined),
+            *_effects(line, of_data=content.examined),
             typeset(line.shape) or t.no_shape,
-            _rows_differ(line, t),
+            _rows_differ(line),
             feature.split or t.no_split,
             typeset(line.unreliable) or t.no_warning,
         ]
@@ -276,7 +275,7 @@ def ranking(
     return table(caption, heads, lines, wide=True, link=link)
 
 
-def _effects(line: AnswerLine, t: Words, *, of_data: bool) -> list[Cell | str]:
+def _effects(line: AnswerLine, *, of_data: bool) -> list[Cell | str]:
     """The change in the data, its verdict and the change in the model; or the latter alone."""
     sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
     data, model = (
@@ -286,14 +285,14 @@ def _effects(line: AnswerLine, t: Words, *, of_data: bool) -> list[Cell | str]:
     return [data, line.in_data, model] if of_data else [model, line.matters]
 
 
-def _rows_differ(line: AnswerLine, t: Words) -> str:
+def _rows_differ(line: AnswerLine) -> str:
     """Whether rows differ, and whether new rows confirm it."""
     if line.rows_differ == YES and line.differs_in_data in t.differs:
         return str(t.differs[line.differs_in_data])
     return line.rows_differ
 
 
-def ranking_link(content: ReportContent, t: Words) -> Link:
+def ranking_link(content: ReportContent) -> Link:
     """The table of features as CSV."""
     heads = t.which_data_heads.split("|")
     lines = [[record[head] for head in heads] for record in map(record_of, content.features)]
@@ -329,9 +328,7 @@ def _size_record(name: str, value: float, ends: Ends) -> dict[str, float]:
 # --- how each acts --------------------------------------------------------------------------------
 
 
-def _features(
-    content: ReportContent, pictured: tuple[ReportFeature, ...], n_open: int, t: Words
-) -> Section:
+def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_open: int) -> Section:
     parts = [
         {
             "anchor": feature.anchor,
@@ -339,11 +336,11 @@ def _features(
             "label": feature.line.label,
             "headline": feature.headline,
             "sentences": feature.sentences,
-            "picture": pictures.feature_picture(feature, k + 2, content, t),
+            "picture": pictures.feature_picture(feature, k + 2, content),
             "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
-            "tree": _tree(feature, t),
+            "tree": _tree(feature),
             "rules": [group.rule for group in _with_values(feature)],
-            "table": values_table(feature, t),
+            "table": values_table(feature),
         }
         for k, feature in enumerate(pictured)
     ]
@@ -359,7 +356,7 @@ def _features(
     return Section("features", t.features, values)
 
 
-def values_table(feature: ReportFeature, t: Words) -> ReportTable:
+def values_table(feature: ReportFeature) -> ReportTable:
     """The values of a picture, also as CSV."""
     curve = feature.curve
     heads = [feature.shown, t.effect, t.lower.format(band=feature.band), t.upper, t.rows_title]
@@ -398,14 +395,14 @@ def rows_near(feature: ReportFeature) -> FloatArray:
     return np.asarray(np.rint(np.diff(np.interp(ends, edges, below))))
 
 
-def _tree(feature: ReportFeature, t: Words) -> dict[str, Any] | None:
+def _tree(feature: ReportFeature) -> dict[str, Any] | None:
     """The groups of rows as a tree, with a picture of each leaf."""
     if not feature.groups:
         return None
     return {
         "head": t.tree_head.format(feature=feature.line.label),
         "branches": branches(feature.groups),
-        "panels": () if feature.levels else pictures.group_panels(feature, t),
+        "panels": () if feature.levels else pictures.group_panels(feature),
     }
 
 
@@ -425,7 +422,7 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
 # --- pairs, settings ------------------------------------------------------------------------------
 
 
-def _together(content: ReportContent, t: Words) -> Section:
+def _together(content: ReportContent) -> Section:
     if content.n_pairs is None:
         return Section("together", t.together, {"answer": t.together_unknown, "table": None})
     pairs, n_tried = content.pairs, count_text(content.n_pairs, "feature")
@@ -447,12 +444,12 @@ def _together(content: ReportContent, t: Words) -> Section:
     return Section("together", t.together, values)
 
 
-def _again(content: ReportContent, t: Words) -> Section:
+def _again(content: ReportContent) -> Section:
     lines = [[name, value] for name, value in content.settings.items()]
     heads = [(head, False) for head in t.settings_heads.split("|")]
     values = {
         "answer": t.again_answer,
-        "links": [json_link("report", everything(content)), ranking_link(content, t)],
+        "links": [json_link("report", everything(content)), ranking_link(content)],
         "call": content.call,
         "table": table(t.settings, heads, lines),
     }

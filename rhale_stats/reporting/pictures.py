@@ -27,7 +27,7 @@ from rhale_stats.reporting.reading import (
     ReportSize,
     Windows,
 )
-from rhale_stats.reporting.words import MINUS, Words, number_text, typeset
+from rhale_stats.reporting.words import MINUS, number_text, t, typeset
 
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
@@ -382,16 +382,16 @@ def _across(drawing: Drawing, scale: Scale, top: float, bottom: float, most: int
 # --- features -------------------------------------------------------------------------------------
 
 
-def of_feature(feature: ReportFeature, width: float, least: float, t: Words) -> Drawing:
+def of_feature(feature: ReportFeature, width: float, least: float) -> Drawing:
     """The picture of a feature; its panel spans at least ``least``, so that noise looks small."""
     if feature.difference is not None:
-        return of_difference(feature, width, least, t)
+        return of_difference(feature, width, least)
     if feature.levels:
         return of_levels(feature, width, least)
-    return of_curve(feature, width, least, t)
+    return of_curve(feature, width, least)
 
 
-def of_difference(feature: ReportFeature, width: float, least: float, t: Words) -> Drawing:
+def of_difference(feature: ReportFeature, width: float, least: float) -> Drawing:
     """Two levels: their difference on average, in groups, and in single rows."""
     assert feature.difference is not None
     size, quantiles = feature.difference
@@ -425,7 +425,7 @@ def _middle(curve: PictureCurve) -> float:
     return float(finite.min() + finite.max()) / 2 if finite.size else 0.0
 
 
-def of_curve(feature: ReportFeature, width: float, least: float, t: Words) -> Drawing:
+def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
     """A curve with its band; below it single rows, outcomes, and how many rows there are."""
     left = 50.0 if width > NARROW else 44.0
     drawing = Drawing(width, 0.0)
@@ -639,9 +639,7 @@ def rows_text(n_rows: int) -> str:
     return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
-def overview_picture(
-    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
-) -> Picture:
+def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
     """How much each feature moves the predictions."""
     first = " ".join(
         t.which_alt_one.format(
@@ -668,9 +666,7 @@ def overview_picture(
     )
 
 
-def feature_picture(
-    feature: ReportFeature, number: int, content: ReportContent, t: Words
-) -> Picture:
+def feature_picture(feature: ReportFeature, number: int, content: ReportContent) -> Picture:
     """The effect of one feature."""
     caption = t.curve_caption
     if feature.difference is not None:
@@ -682,29 +678,29 @@ def feature_picture(
         )
     words = (
         caption.format(feature=feature.shown, output=content.shown),
-        described(feature, content, t),
+        described(feature, content),
     )
     return _picture(
         f"{feature.anchor}-picture",
         number,
-        lambda width: of_feature(feature, width, 4 * content.threshold, t),
+        lambda width: of_feature(feature, width, 4 * content.threshold),
         words,
-        key_of(feature, t),
+        key_of(feature),
     )
 
 
-def largest_picture(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
+def largest_picture(feature: ReportFeature, content: ReportContent) -> Picture:
     """The average curve of a feature alone, before the first table."""
     alone = replace(feature, windows=None, outcome={}, groups=())
     anchor = f"{feature.anchor}-first"
-    drawing = of_feature(alone, NARROW, 4 * content.threshold, t)
+    drawing = of_feature(alone, NARROW, 4 * content.threshold)
     drawing.places = drawing.places[:0]
     shape = feature.line.shape
     caption = f"{feature.shown}: {shape}" if shape else feature.shown
-    return _panel(anchor, drawing, typeset(caption), described(alone, content, t))
+    return _panel(anchor, drawing, typeset(caption), described(alone, content))
 
 
-def key_of(feature: ReportFeature, t: Words) -> Key:
+def key_of(feature: ReportFeature) -> Key:
     """The marks that a picture has, and what they mean."""
     if feature.levels:
         average = mark_of("average"), t.average_of_level.format(band=feature.band)
@@ -719,18 +715,18 @@ def key_of(feature: ReportFeature, t: Words) -> Key:
         groups = enumerate(feature.leaves[:MAX_GROUPS])
         key = [
             (mark_of("band"), t.band_key.format(band=feature.band)),
-            *((mark_of("group", number), _group_text(group, t)) for number, group in groups),
+            *((mark_of("group", number), _group_text(group)) for number, group in groups),
             *([(mark_of("few"), t.few_key)] if feature.stretches else []),
             *([(mark_of("strip"), t.strip_key)] if feature.windows else []),
         ]
     return tuple((mark.swatch(), text) for mark, text in key)
 
 
-def _group_text(group: Group, t: Words) -> str:
+def _group_text(group: Group) -> str:
     return str(t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows)))
 
 
-def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
+def described(feature: ReportFeature, content: ReportContent) -> str:
     """The picture in words: some values, the width of the band, the highest place of groups."""
     curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
     finite = np.flatnonzero(np.isfinite(curve.y))
@@ -754,7 +750,7 @@ def described(feature: ReportFeature, content: ReportContent, t: Words) -> str:
         output=content.shown,
         values=values or t.unknown,
         width=width,
-        groups="".join(_group_alt(group, feature, t) for group in feature.leaves[:MAX_GROUPS]),
+        groups="".join(_group_alt(group, feature) for group in feature.leaves[:MAX_GROUPS]),
     )
     return text
 
@@ -771,7 +767,7 @@ def place(x: float, feature: ReportFeature) -> str:
     return typeset(axis_texts(np.append(feature.curve.x, x), feature.line.feature_units)[-1])
 
 
-def _group_alt(group: Group, feature: ReportFeature, t: Words) -> str:
+def _group_alt(group: Group, feature: ReportFeature) -> str:
     y = group.curve.y
     if not np.isfinite(y).any():
         return ""
@@ -782,23 +778,21 @@ def _group_alt(group: Group, feature: ReportFeature, t: Words) -> str:
     )
 
 
-def small_overview(
-    content: ReportContent, features: tuple[ReportFeature, ...], t: Words
-) -> Picture:
+def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
     """How much each feature moves the predictions, for a notebook."""
-    whole = overview_picture(content, features, t)
+    whole = overview_picture(content, features)
     drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
     return Picture(whole.caption, drawn, whole.key)
 
 
-def small_feature(feature: ReportFeature, content: ReportContent, t: Words) -> Picture:
+def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
     """The effect of one feature, for a notebook."""
-    drawn = of_feature(feature, NARROW, 4 * content.threshold, t)
+    drawn = of_feature(feature, NARROW, 4 * content.threshold)
     caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
-    return Picture(caption, drawn.named("narrow", described(feature, content, t)))
+    return Picture(caption, drawn.named("narrow", described(feature, content)))
 
 
-def group_panels(feature: ReportFeature, t: Words) -> tuple[Picture, ...]:
+def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
     """A small picture for each group of rows."""
     panels = []
     for number, group in enumerate(feature.leaves):

@@ -22,7 +22,7 @@ from rhale_stats.answers.numbers import (
 )
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.words import Words, typeset, with_interval
+from rhale_stats.reporting.words import t, typeset, with_interval
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
@@ -185,16 +185,16 @@ MIN_ROWS = 5
 Attrs = Mapping[Any, Any]
 
 
-def explained(tree: xr.DataTree, t: Words) -> ReportContent:
+def explained(tree: xr.DataTree) -> ReportContent:
     """All that a report says."""
     tree = _in_shown_units(tree)
     answers = sentences.answers_in(tree)
     attrs: Attrs = {**answers.attrs, **tree.attrs}
     effect = tree["effect"].to_dataset()
     regions = regions_of(tree)
-    lines = [_private(line, effect, t) for line in lines_of(answers)]
+    lines = [_private(line, effect) for line in lines_of(answers)]
     features = tuple(
-        _feature(line, position, tree, regions.get(line.feature), t)
+        _feature(line, position, tree, regions.get(line.feature))
         for position, line in enumerate(lines)
     )
     name, units = str(attrs.get("output_name", "output")), str(attrs.get("output_units", ""))
@@ -210,7 +210,7 @@ def explained(tree: xr.DataTree, t: Words) -> ReportContent:
         threshold_share=float(attrs["matters"]),
         points=tuple(typeset(point) for point in sentences.main_points(lines, attrs)),
         features=features,
-        trust=_trust(tree, attrs, t) if "outcome" in tree.children else None,
+        trust=_trust(tree, attrs) if "outcome" in tree.children else None,
         pairs=tuple(
             {
                 "feature": line.label,
@@ -223,7 +223,7 @@ def explained(tree: xr.DataTree, t: Words) -> ReportContent:
             if line.split_by
         ),
         n_pairs=sum(line.split_tried for line in lines) or None,
-        limits=_limits(attrs, t),
+        limits=_limits(attrs),
         call=str(attrs.get("call", "")),
         settings={text: str(attrs[key]) for key, text in t.settings_of.items() if key in attrs},
         software=str(attrs.get("software", "rhale_stats")),
@@ -260,7 +260,7 @@ def regions_of(tree: xr.DataTree) -> dict[str, xr.DataTree]:
     return {str(region.attrs["feature"]): region for region in tree["regions"].children.values()}
 
 
-def _private(line: AnswerLine, effect: xr.Dataset, t: Words) -> AnswerLine:
+def _private(line: AnswerLine, effect: xr.Dataset) -> AnswerLine:
     """Without the names of levels that few rows have."""
     row = one_feature(effect, line.feature)
     if not row.is_categorical:
@@ -299,7 +299,7 @@ def _rare(row: FeatureResult) -> np.ndarray:
 
 
 def _feature(
-    line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None, t: Words
+    line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None
 ) -> ReportFeature:
     row = one_feature(tree["effect"].to_dataset(), line.feature)
     levels = row.is_categorical
@@ -470,7 +470,7 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
 # --- the model, the limits ------------------------------------------------------------------------
 
 
-def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
+def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
     notes = {"mae": str(attrs.get("output_units", "")), "bias": t.bias_note}
     two_decimals = "{:.2f}".format
     texts: dict[str, Callable[[float], str]] = {"r2": two_decimals, "auc": two_decimals}
@@ -505,7 +505,7 @@ def _trust(tree: xr.DataTree, attrs: Attrs, t: Words) -> Trust:
     )
 
 
-def _limits(attrs: Attrs, t: Words) -> dict[str, tuple[str, ...]]:
+def _limits(attrs: Attrs) -> dict[str, tuple[str, ...]]:
     """What is in the intervals, what is not, and what is not claimed."""
     level = percent(float(attrs["level"]))
     sampled_units = t.of_groups if attrs.get("groups") == "yes" else t.of_rows

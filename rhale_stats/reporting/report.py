@@ -30,12 +30,14 @@ from rhale_stats.reporting.page import (
 )
 from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
-from rhale_stats.reporting.words import LANGUAGES, Words
+from rhale_stats.reporting.words import t
 from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.layout import complete, each_result
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
+# Languages of the texts.
+LANGUAGES = ("en",)
 # Features in the picture and the table, and those whose curves are drawn.
 MAX_FEATURES, MAX_CURVES = 14, 4
 
@@ -54,23 +56,22 @@ def _with_bands(tree: xr.DataTree) -> xr.DataTree:
 
 def notebook_html(tree: xr.DataTree, text: str) -> str:
     """HTML for a notebook; ``text`` is shown where styles are not."""
-    t = Words("en")
-    content = explained(_with_bands(each_result(tree, complete)), t)
+    content = explained(_with_bands(each_result(tree, complete)))
     shown = content.features[:MAX_FEATURES]
     values = {
         "text": text,
         "head": text.partition("\n")[0],
         "about": content.about,
         "points": content.points,
-        "picture": small_overview(content, shown, t),
-        "table": ranking(content, shown, t),
+        "picture": small_overview(content, shown),
+        "table": ranking(content, shown),
         "curves": [
-            {"headline": feature.headline, "picture": small_feature(feature, content, t)}
+            {"headline": feature.headline, "picture": small_feature(feature, content)}
             for feature in shown[:MAX_CURVES]
         ],
         "sure": uncertainty_text(tree.attrs),
     }
-    return _rendered("notebook.html.j2", {**values, "t": t, "style": Markup(notebook_style())})
+    return _rendered("notebook.html.j2", {**values, "style": Markup(notebook_style())})
 
 
 # --- pages as HTML --------------------------------------------------------------------------------
@@ -92,6 +93,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["prefixed"] = _prefixed
+    environment.globals["t"] = t
     return environment
 
 
@@ -166,10 +168,10 @@ def _rendered(template: str, values: dict[str, Any]) -> str:
     return CONTROLS.sub("\ufffd", html).lstrip()
 
 
-def rendered(page: ReportPage, t: Words, lang: str, *, all_open: bool, interactive: bool) -> str:
+def rendered(page: ReportPage, lang: str, *, all_open: bool, interactive: bool) -> str:
     """A report as HTML."""
     script = _text("page.js") if interactive else ""
-    values = {"page": page, "t": t, "lang": lang, "all_open": all_open, "policy": policy(script)}
+    values = {"page": page, "lang": lang, "all_open": all_open, "policy": policy(script)}
     return _rendered(
         "report.html.j2", {**values, "style": Markup(page_style()), "script": Markup(script)}
     )
@@ -308,18 +310,17 @@ def report(
     if not several:
         answers_in(tree)
     target = _target(path, overwrite=overwrite)
-    words = Words(lang)
 
     def page_for(part: xr.DataTree) -> ReportPage:
-        content = explained(_with_bands(part), words)
+        content = explained(_with_bands(part))
         every = [feature.line.feature for feature in content.features]
         names = [every[position] for position in positions_of(features, every)]
-        return page_of(content, names, open_features, title, words)
+        return page_of(content, names, open_features, title)
 
     pages = {label: page_for(part) for label, part in several.items()}
-    page = page_of_outputs(pages, title, words) if pages else page_for(tree)
+    page = page_of_outputs(pages, title) if pages else page_for(tree)
     files = {} if tables is None else _table_files(page, Path(tables), overwrite=overwrite)
-    html = rendered(page, words, lang, all_open=print, interactive=interactive)
+    html = rendered(page, lang, all_open=print, interactive=interactive)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")
     for file, text in files.items():
