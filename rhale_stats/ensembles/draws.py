@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -332,9 +335,20 @@ def _answers_of_all(predict: Callable[..., Any], draws: Any, n: int, X: Any) -> 
     return values.T
 
 
-def _named(model: object) -> str:
+# Names of the models that there are, by their `id`: that of one that is gone may be another's.
+_NAMES: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+
+def _named(model: Any) -> str:
     """What tells a fitted model from others in this process, and is the same in every call."""
-    return f"{type(model).__name__} {id(model)}"
+    model = model.estimator if isinstance(model, _EnsemblePart) else model
+    number, names = id(model), _NAMES
+    if number in names and names[number][0]() is model:
+        return names[number][1]
+    name = f"{type(model).__name__} {uuid.uuid4().hex}"
+    with suppress(TypeError):  # some objects cannot be referred to weakly
+        names[number] = weakref.ref(model, lambda _: names.pop(number, None)), name
+    return name
 
 
 # --- effects of several models --------------------------------------------------------------------

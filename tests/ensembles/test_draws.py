@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import arviz
 import numpy as np
@@ -337,3 +338,30 @@ def test_arviz_reads_it(tmp_path):
     found.to_netcdf(tmp_path / "found.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "found.nc", engine="h5netcdf") as back:
         xr.testing.assert_identical(back.load(), found)
+
+
+def test_the_same_models_are_known_again_and_no_others():
+    """Of estimators of a forest, of functions, and of objects that are gone or have no hash."""
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    forest = ensemble.RandomForestRegressor(4, random_state=0).fit(X, X @ [2.0, 1.0])
+    functions = [lambda X, b=b: X @ b for b in BETAS[:3]]
+
+    def members(models, rows):
+        return rs.over_models(models, X[rows], method="pdp", n_grid=3, progress=False).attrs[
+            "members"
+        ]
+
+    for models in (forest, functions, [_Plain(1.0), _Plain(2.0)]):
+        assert members(models, slice(80)) == members(models, slice(80, None))
+    gone = {members([_Plain(float(n)), _Plain(n + 0.5)], slice(80)) for n in range(6)}
+    assert len(gone) == 6
+
+
+@dataclass
+class _Plain:
+    """A model with no hash."""
+
+    slope: float
+
+    def predict(self, X):
+        return self.slope * X[:, 0]
