@@ -16,7 +16,6 @@ from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.chunks import of_all
 from rhale_stats.models.chunked import (
@@ -47,6 +46,7 @@ from rhale_stats.profiles.inputs import (
     ProfileInputs,
     counts_of,
     estimates_of,
+    grid_of,
     no_rows,
     of_outputs,
     with_bar,
@@ -557,28 +557,14 @@ def _axes(
     places = places_of(chunks, seen.lengths, free, weights) if free else {}
     out = []
     for name, position in zip(inputs.names, inputs.positions, strict=True):
-        grid, kind = np.zeros(0), "constant"
+        grid = np.zeros(0)
         if name in own_grids:
             grid = as_edges(own_grids[name], f"grid of feature {name!r}")
         elif position in places:
-            grid = _grid(*places[position], n_grid, grid_kind)
-        if len(grid):
-            kind = "discrete" if inputs.table.is_discrete(position) else "continuous"
-            grid = inputs.table.whole(position, grid, integers=name not in own_grids)
-        x = inputs.table.column(position)
-        out.append(
-            ProfileAxis(name, position, kind, x, grid, inputs.grid_values(position, grid), None)
-        )
+            grid = grid_of(*places[position], n_grid, grid_kind)
+        x, integers = inputs.table.column(position), name not in own_grids
+        out.append(inputs.axis_of_numbers(name, position, x, grid, integers=integers))
     return out
-
-
-def _grid(x: FloatArray, weight: FloatArray | None, n_grid: int, kind: str) -> FloatArray:
-    values = np.unique(x)
-    if len(values) <= n_grid:
-        return values
-    if kind == "equal_width":
-        return np.linspace(values[0], values[-1], n_grid)
-    return quantile_edges(x, n_grid - 1, weight)
 
 
 def _from_sample(
