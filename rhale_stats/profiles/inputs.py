@@ -493,17 +493,10 @@ def with_bar(axes: Sequence[ProfileAxis], what: str, *, progress: bool) -> Itera
             bar.update()
 
 
-def counts_of(
-    inputs: ProfileInputs, weight: FloatArray | None, n_rows: int
-) -> dict[str, NDArray[Any]]:
+def counts_of(totals: kernel.Totals, n_rows: int) -> dict[str, NDArray[Any]]:
     """Rows with a value: all of them, repeated ones counted; and how many independent ones."""
-    if weight is None:
-        n_obs = n_effective = float(n_rows)
-    elif inputs.frequency:
-        n_obs = n_effective = float(weight.sum())
-    else:
-        n_obs, n_effective = float(n_rows), float(weight.sum() ** 2 / (weight @ weight))
-    return {"n_obs": np.array(n_obs), "n_effective": np.array(n_effective)}
+    n_obs = totals.weight if totals.counts else n_rows
+    return {"n_obs": np.array(float(n_obs)), "n_effective": np.array(float(totals.n_effective))}
 
 
 def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:

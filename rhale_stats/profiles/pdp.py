@@ -376,7 +376,9 @@ def _average(
     The spread is that of curves centred each by itself, of derivatives as they are.
     """
     weight = inputs.weight_of(axis)
-    counts = counts_of(inputs, weight, int(inputs.with_curve(axis).sum()))
+    n_rows = int(inputs.with_curve(axis).sum())
+    totals = kernel.Totals.from_weights(weight, n_rows, frequency=inputs.frequency)
+    counts = counts_of(totals, n_rows)
     if not len(axis.grid):
         n_outputs = max(len(quotients.outputs.labels), 1)
         nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
@@ -399,7 +401,6 @@ def _average(
         w = None if weight is None else weight[rows]
         constants.append(moments.add(curves, places.of_rows(rows), w))
         largest = np.maximum(largest, error)
-    totals = kernel.Totals.from_weights(weight, len(places.left), frequency=inputs.frequency)
     profiles = moments.profiles(axis.grid, totals, centering)
     estimates = counts | _of_profiles(profiles, share) | {"output_error": largest}
     return _Mean(estimates, moments.centre, np.concatenate(constants, axis=1))
@@ -494,11 +495,7 @@ def pdp_in_chunks(
         "weight_share": np.zeros(0),
         "output_error": np.zeros(n_outputs),
     }
-    n_obs = rows.weight if options.weight_kind == "frequency" and weights is not None else None
-    counts = {
-        "n_obs": np.array(float(totals.n_rows if n_obs is None else n_obs)),
-        "n_effective": np.array(rows.n_effective),
-    }
+    counts = counts_of(rows, totals.n_rows)
     every = [counts | by_name.get(axis.name, nothing) for axis in axes]
     out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
     return out.assign_attrs(
