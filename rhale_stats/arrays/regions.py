@@ -69,7 +69,8 @@ class NodeRows(NamedTuple):
         x, w x^2, w x g.
         """
         n_cells = len(self.centre)
-        n_sums = 3 + 2 * (not self.counted) + 3 * (self.place is not None)
+        precise = self.weight is not None and not self.frequency
+        n_sums = 3 + 2 * precise + 3 * (self.place is not None)
         out = np.zeros((n_sums, n_codes * n_cells))
         for begin in range(0, len(codes), BLOCK_ROWS):
             block = slice(begin, begin + BLOCK_ROWS)
@@ -80,7 +81,7 @@ class NodeRows(NamedTuple):
             w = None if self.weight is None else self.weight[block]
             wg = g if w is None else w * g
             columns = [w, wg, wg * g]
-            if w is not None and not self.frequency:
+            if w is not None and precise:
                 columns += [None, w * w]
             if self.place is not None:
                 x = self.place[block]

@@ -531,39 +531,34 @@ class _DrawRequest(NamedTuple):
             done(len(parts))
 
         if self.searches:
-            rest = in_processes(partial(self._parts, how=how), others, processes, told)
+            rest = in_processes(lambda model: self._parts(model, how), others, processes, told)
             locals_ = [local for parts in (begun, *rest) for local in parts]
             partitions: dict[str, Partition] = {}
             self._effect(_mean_of(locals_), partitions)
             effect = self._effect(locals_[0], partitions)
-            grid = self._grid(effect)
-            evaluated = partial(self._held, grid=grid, partitions=partitions)
-            values = in_processes(evaluated, locals_[1:], processes)
+            grid = common_grid([effect], self.n_grid, "models")
+            values = in_processes(
+                lambda local: on_grid(self._effect(local, partitions), grid),
+                locals_[1:],
+                processes,
+            )
             return _MemberEstimates([on_grid(effect, grid), *values], grid, effect)
         effects = [self._effect(local) for local in begun]
-        grid = self._grid(effects[0])
+        grid = common_grid(effects[:1], self.n_grid, "models")
         values = [on_grid(member_effect, grid) for member_effect in effects]
-        rest_on = in_processes(partial(self._on_grid, grid=grid, how=how), others, processes, told)
+        rest_on = in_processes(
+            lambda model: [on_grid(self._effect(local), grid) for local in self._parts(model, how)],
+            others,
+            processes,
+            told,
+        )
         return _MemberEstimates(
             [*values, *[member_values for part in rest_on for member_values in part]],
             grid,
             effects[0],
         )
 
-    def _grid(self, effect: xr.Dataset) -> MemberGrid:
-        return common_grid([effect], self.n_grid, "models")
-
-    def _held(
-        self, local: xr.Dataset, *, grid: MemberGrid, partitions: dict[str, Partition]
-    ) -> dict[str, FloatArray]:
-        return on_grid(self._effect(local, partitions), grid)
-
-    def _on_grid(
-        self, model: Any, *, grid: MemberGrid, how: Mapping[str, str] | None
-    ) -> list[dict[str, FloatArray]]:
-        return [on_grid(self._effect(local), grid) for local in self._parts(model, how=how)]
-
-    def _parts(self, model: Any, *, how: Mapping[str, str] | None = None) -> list[xr.Dataset]:
+    def _parts(self, model: Any, how: Mapping[str, str] | None = None) -> list[xr.Dataset]:
         """Local effects, or the profile, of every member of a portion."""
         alike: dict[str, Any] = {"options": self.options, "progress": False}
         if self.method == "pdp":

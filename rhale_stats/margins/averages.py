@@ -538,8 +538,7 @@ class _ByLevel(NamedTuple):
 
     def averaged(self, values: FloatArray) -> FloatArray:
         """For every row the average of the values of the rows that are averaged with it."""
-        weight = np.ones(len(values)) if self.sample.weight is None else self.sample.weight
-        means = delta.summed(weight * values, self.code) / delta.summed(weight, self.code)
+        (means,) = self._means(values[:, None])
         return np.asarray(means[self.code])
 
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:

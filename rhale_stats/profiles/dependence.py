@@ -176,7 +176,9 @@ def _smoothed(
     """A spline through Shapley values (output, row), with its errors and its spread."""
     present, gone = axis.present, inputs.gone(axis) & ~axis.present
     weight = inputs.weight_at(present)
-    counts = counts_of(inputs, weight, int(present.sum()))
+    n_rows = int(present.sum())
+    totals = kernel.Totals.from_weights(weight, n_rows, frequency=inputs.frequency)
+    counts = counts_of(totals, n_rows)
     if not len(axis.grid):
         nan = np.full(len(values), np.nan)
         nothing = {"weight_share": np.zeros(0), "smoothing": nan}

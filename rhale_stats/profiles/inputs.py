@@ -135,23 +135,28 @@ class ProfileInputs(Sample):
         self, name: str, position: int, own_grid: ArrayLike | None, n_grid: int, grid_kind: str
     ) -> ProfileAxis:
         x = check_column(self.table, position, missing=self.missing)
-        values = x[self.inner(x)]
-        kind = "discrete" if self.table.is_discrete(position) else "continuous"
+        inner, grid = self.inner(x), np.zeros(0)
+        values = x[inner]
         if own_grid is not None:
             grid = as_edges(own_grid, f"grid of feature {name!r}")
-        elif values.min() == values.max():
-            kind, grid = "constant", np.zeros(0)
-        else:
-            grid = np.unique(values)
-            if len(grid) > n_grid and grid_kind == "equal_width":
-                grid = np.linspace(grid[0], grid[-1], n_grid)
-            elif len(grid) > n_grid:
-                weight = self.weight_at(self.inner(x))
-                grid = quantile_edges(values, n_grid - 1, weight)
-        grid = self.table.whole(position, grid, integers=own_grid is None)
-        return ProfileAxis(name, position, kind, x, grid, self.grid_values(position, grid), None)
+        elif values.min() < values.max():
+            grid = grid_of(values, self.weight_at(inner), n_grid, grid_kind)
+        return self.axis_of_numbers(name, position, x, grid, integers=own_grid is None)
 
-    def grid_values(self, position: int, grid: FloatArray) -> Values:
+    def axis_of_numbers(
+        self, name: str, position: int, x: FloatArray, grid: FloatArray, *, integers: bool
+    ) -> ProfileAxis:
+        """A feature of numbers with its grid, which is empty of a constant one.
+
+        With ``integers`` the points of a column of whole numbers are whole, too.
+        """
+        kind = "constant"
+        if len(grid):
+            kind = "discrete" if self.table.is_discrete(position) else "continuous"
+            grid = self.table.whole(position, grid, integers=integers)
+        return ProfileAxis(name, position, kind, x, grid, self._grid_values(position, grid), None)
+
+    def _grid_values(self, position: int, grid: FloatArray) -> Values:
         """Whole numbers stay whole for the model where its column has them."""
         if isinstance(self.table.data, pd.DataFrame):
             dtype = self.table.dtypes[position]
@@ -462,6 +467,16 @@ FACTS: dict[str, dict[str, str | int | float]] = {
 }
 
 
+def grid_of(x: FloatArray, weight: FloatArray | None, n_grid: int, kind: str) -> FloatArray:
+    """Points of a feature that varies: its distinct values, or so many quantiles or equal steps."""
+    values = np.unique(x)
+    if len(values) <= n_grid:
+        return values
+    if kind == "equal_width":
+        return np.linspace(values[0], values[-1], n_grid)
+    return quantile_edges(x, n_grid - 1, weight)
+
+
 def with_slopes(table: Table) -> list[int]:
     """Columns along which curves have derivatives; categories have none, and are left out."""
     chosen = [p for p in range(len(table.names)) if table.is_numeric(p)]
@@ -478,17 +493,10 @@ def with_bar(axes: Sequence[ProfileAxis], what: str, *, progress: bool) -> Itera
             bar.update()
 
 
-def counts_of(
-    inputs: ProfileInputs, weight: FloatArray | None, n_rows: int
-) -> dict[str, NDArray[Any]]:
+def counts_of(totals: kernel.Totals, n_rows: int) -> dict[str, NDArray[Any]]:
     """Rows with a value: all of them, repeated ones counted; and how many independent ones."""
-    if weight is None:
-        n_obs = n_effective = float(n_rows)
-    elif inputs.frequency:
-        n_obs = n_effective = float(weight.sum())
-    else:
-        n_obs, n_effective = float(n_rows), float(weight.sum() ** 2 / (weight @ weight))
-    return {"n_obs": np.array(n_obs), "n_effective": np.array(n_effective)}
+    n_obs = totals.weight if totals.counts else n_rows
+    return {"n_obs": np.array(float(n_obs)), "n_effective": np.array(float(totals.n_effective))}
 
 
 def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,6 @@ from rhale_stats.arguments.rows import as_edges
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.chunks import of_all
 from rhale_stats.models.chunked import (
@@ -47,6 +46,7 @@ from rhale_stats.profiles.inputs import (
     ProfileInputs,
     counts_of,
     estimates_of,
+    grid_of,
     no_rows,
     of_outputs,
     with_bar,
@@ -376,7 +376,9 @@ def _average(
     The spread is that of curves centred each by itself, of derivatives as they are.
     """
     weight = inputs.weight_of(axis)
-    counts = counts_of(inputs, weight, int(inputs.with_curve(axis).sum()))
+    n_rows = int(inputs.with_curve(axis).sum())
+    totals = kernel.Totals.from_weights(weight, n_rows, frequency=inputs.frequency)
+    counts = counts_of(totals, n_rows)
     if not len(axis.grid):
         n_outputs = max(len(quotients.outputs.labels), 1)
         nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
@@ -399,7 +401,6 @@ def _average(
         w = None if weight is None else weight[rows]
         constants.append(moments.add(curves, places.of_rows(rows), w))
         largest = np.maximum(largest, error)
-    totals = kernel.Totals.from_weights(weight, len(places.left), frequency=inputs.frequency)
     profiles = moments.profiles(axis.grid, totals, centering)
     estimates = counts | _of_profiles(profiles, share) | {"output_error": largest}
     return _Mean(estimates, moments.centre, np.concatenate(constants, axis=1))
@@ -494,11 +495,7 @@ def pdp_in_chunks(
         "weight_share": np.zeros(0),
         "output_error": np.zeros(n_outputs),
     }
-    n_obs = rows.weight if options.weight_kind == "frequency" and weights is not None else None
-    counts = {
-        "n_obs": np.array(float(totals.n_rows if n_obs is None else n_obs)),
-        "n_effective": np.array(rows.n_effective),
-    }
+    counts = counts_of(rows, totals.n_rows)
     every = [counts | by_name.get(axis.name, nothing) for axis in axes]
     out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
     return out.assign_attrs(
@@ -557,28 +554,14 @@ def _axes(
     places = places_of(chunks, seen.lengths, free, weights) if free else {}
     out = []
     for name, position in zip(inputs.names, inputs.positions, strict=True):
-        grid, kind = np.zeros(0), "constant"
+        grid = np.zeros(0)
         if name in own_grids:
             grid = as_edges(own_grids[name], f"grid of feature {name!r}")
         elif position in places:
-            grid = _grid(*places[position], n_grid, grid_kind)
-        if len(grid):
-            kind = "discrete" if inputs.table.is_discrete(position) else "continuous"
-            grid = inputs.table.whole(position, grid, integers=name not in own_grids)
-        x = inputs.table.column(position)
-        out.append(
-            ProfileAxis(name, position, kind, x, grid, inputs.grid_values(position, grid), None)
-        )
+            grid = grid_of(*places[position], n_grid, grid_kind)
+        x, integers = inputs.table.column(position), name not in own_grids
+        out.append(inputs.axis_of_numbers(name, position, x, grid, integers=integers))
     return out
-
-
-def _grid(x: FloatArray, weight: FloatArray | None, n_grid: int, kind: str) -> FloatArray:
-    values = np.unique(x)
-    if len(values) <= n_grid:
-        return values
-    if kind == "equal_width":
-        return np.linspace(values[0], values[-1], n_grid)
-    return quantile_edges(x, n_grid - 1, weight)
 
 
 def _from_sample(

@@ -143,6 +143,7 @@ def _in_batches(
     """
     out = [np.empty((n_draws, candidates.n_splits)) for candidates in tried]
     waiting: list[tuple[FloatArray, search.Children]] = []
+    n_waiting = 0
 
     def solve() -> None:
         values = function(np.concatenate([children.sides for _, children in waiting], axis=2))
@@ -159,8 +160,10 @@ def _in_batches(
             if others is not None:
                 children.sides[:] += others[:, :, None]
             waiting.append((of_column, children))
-            if sum(each.sides.shape[2] for _, each in waiting) >= PROBLEMS // 2:
+            n_waiting += children.sides.shape[2]
+            if n_waiting >= PROBLEMS // 2:
                 solve()
+                n_waiting = 0
     if waiting:
         solve()
     return out

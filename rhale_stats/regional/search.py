@@ -18,6 +18,7 @@ from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
+from rhale_stats.arrays.profiles import Totals
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import OptimalBins
@@ -190,11 +191,10 @@ def work_of(
 
 def _independent_rows(rows: Rows, row_numbers: IntArray | None = None) -> float:
     """Number of rows; repeated ones by their frequency, weighted ones by Kish's formula."""
-    if rows.weight is None:
-        return rows.n_rows if row_numbers is None else len(row_numbers)
-    weight = rows.weight if row_numbers is None else rows.weight[row_numbers]
-    total = float(weight.sum())
-    return total if rows.frequency else total**2 / float(np.sum(weight**2))
+    weight, n_rows = rows.weight, rows.n_rows
+    if row_numbers is not None:
+        weight, n_rows = None if weight is None else weight[row_numbers], len(row_numbers)
+    return Totals.from_weights(weight, n_rows, frequency=rows.frequency).n_effective
 
 
 def _honest_rows(

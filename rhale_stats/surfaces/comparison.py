@@ -105,7 +105,7 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             tested = (float("nan"), 0.0, float("nan"), reason)
     variance, n = spread**2, rows.cells.n_effective().ravel()
     if rows.group is not None:
-        variance = n * rows.group_sums(rows.influence(surface)).variance
+        variance = n * rows.group_sums().variance
     has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     square = float(
         np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[has_variance])

@@ -159,12 +159,16 @@ GROUP = "group"
 
 
 class SurfaceRows(NamedTuple):
-    """The rows behind a surface that are ``used``, their moments in cells, and their groups."""
+    """The rows behind a surface that are ``used``, their moments in cells, and their groups.
+
+    ``influence`` is what every row does to the surface.
+    """
 
     used: NDArray[np.bool_]
     arrays: kernel.PairRows
     cells: kernel.SurfaceCells
     group: IntArray | None
+    influence: kernel.Influence
 
     @classmethod
     def from_surface(cls, surface: xr.Dataset) -> SurfaceRows:
@@ -206,29 +210,26 @@ class SurfaceRows(NamedTuple):
         group = None
         if GROUP in surface.coords:
             group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
-        return cls(used, rows, cells, group)
+        centred = str(surface.attrs["centering"]) == "ale"
+        influence = kernel.Influence.from_rows(rows, cells, centred=centred)
+        return cls(used, rows, cells, group, influence)
 
-    def group_sums(self, influence: kernel.Influence) -> kernel.GroupSums:
+    def group_sums(self) -> kernel.GroupSums:
         """Sums over groups, where standard errors are of groups."""
         assert self.group is not None, "of groups"
-        return kernel.group_sums(influence, self.arrays, self.group)
+        return kernel.group_sums(self.influence, self.arrays, self.group)
 
-    def noise_factors(self, influence: kernel.Influence) -> Iterator[FloatArray]:
+    def noise_factors(self) -> Iterator[FloatArray]:
         """Blocks whose products add up to the covariance of the surface."""
         if self.group is not None:
-            return kernel.group_noise_factors(influence, self.group_sums(influence))
-        return kernel.noise_factors(influence, self.arrays)
+            return kernel.group_noise_factors(self.influence, self.group_sums())
+        return kernel.noise_factors(self.influence, self.arrays)
 
-    def cell_covariance(self, influence: kernel.Influence) -> FloatArray:
+    def cell_covariance(self) -> FloatArray:
         """Of the cells' means, (cell, cell)."""
         if self.group is not None:
-            return self.group_sums(influence).covariance()
+            return self.group_sums().covariance()
         return kernel.cell_covariance(self.cells, self.arrays)
-
-    def influence(self, surface: xr.Dataset) -> kernel.Influence:
-        """What every row does to the surface."""
-        centred = str(surface.attrs["centering"]) == "ale"
-        return kernel.Influence.from_rows(self.arrays, self.cells, centred=centred)
 
 
 # --- standard errors ------------------------------------------------------------------------------
@@ -254,8 +255,7 @@ def std_error(
     """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
     surface = _with_groups(without_parts(surface), groups)
     rows = SurfaceRows.from_surface(surface)
-    influence = rows.influence(surface)
-    errors = _by_rows(rows, influence) if rows.group is None else _by_groups(rows, influence)
+    errors = _by_rows(rows) if rows.group is None else _by_groups(rows)
     surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
     facts = {"source": errors.source, "kind": "central limit theorem"}
     surface = surface.drop_vars(SKEWNESS, errors="ignore")
@@ -263,7 +263,7 @@ def std_error(
     if errors.skewness is not None:
         made["second_effect_skewness"] = errors.skewness.of_means().reshape(rows.cells.mean.shape)
         made["surface_skewness"] = kernel.surface_skewness(
-            influence, errors.skewness, errors.variance
+            rows.influence, errors.skewness, errors.variance
         )
     made = {name: variable(name, values, SURFACE) for name, values in made.items()}
     of_edges: dict[str, Any] = {
@@ -299,17 +299,17 @@ class _Errors(NamedTuple):
     skewness: Skewness | None = None
 
 
-def _by_rows(surface_rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
+def _by_rows(surface_rows: SurfaceRows) -> _Errors:
     """math [59]: rows are independent."""
-    rows, cells, skewness = surface_rows.arrays, surface_rows.cells, None
+    influence, rows = surface_rows.influence, surface_rows.arrays
+    cells, skewness = surface_rows.cells, None
     with np.errstate(invalid="ignore", divide="ignore"):
         second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
     if need_squares(rows.weight, frequency=rows.frequency):
         second_effect_se = kernel.weighted_error(cells, rows)
     else:
         skewness = kernel.cell_skewness(cells, rows)
-    factors = surface_rows.noise_factors(influence)
-    variance, n_borrowed = kernel.surface_variance(influence, factors)
+    variance, n_borrowed = kernel.surface_variance(influence, surface_rows.noise_factors())
     degrees = {
         "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
         "surface": kernel.surface_degrees(influence, variance),
@@ -317,10 +317,10 @@ def _by_rows(surface_rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
     return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, skewness)
 
 
-def _by_groups(rows: SurfaceRows, influence: kernel.Influence) -> _Errors:
+def _by_groups(rows: SurfaceRows) -> _Errors:
     """math [98]: the rows of a group may depend on each other."""
     assert rows.group is not None, "of groups"
-    sums = rows.group_sums(influence)
+    influence, sums = rows.influence, rows.group_sums()
     variance, _ = kernel.surface_variance(influence, kernel.group_noise_factors(influence, sums))
     shape = rows.cells.mean.shape
     degrees = {
@@ -372,10 +372,9 @@ def noise_of(surface: xr.Dataset, rows: SurfaceRows) -> SurfaceNoise:
             f"surface must have at most {MAX_EDGES} corners for a covariance of them; this one "
             f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
         )
-    influence = rows.influence(surface)
-    covariance = kernel.surface_covariance(influence, rows.noise_factors(influence))
+    covariance = kernel.surface_covariance(rows.influence, rows.noise_factors())
     variance = np.diagonal(covariance).reshape(surface["surface"].shape)
-    degrees = kernel.surface_degrees(influence, variance)
+    degrees = kernel.surface_degrees(rows.influence, variance)
     return SurfaceNoise(
         with_model(surface, "surface", covariance),
         degrees_of(surface, "surface", degrees),
@@ -384,8 +383,7 @@ def noise_of(surface: xr.Dataset, rows: SurfaceRows) -> SurfaceNoise:
 
 def cell_covariance(surface: xr.Dataset, rows: SurfaceRows) -> FloatArray:
     """Of the means of the cells, (cell, cell)."""
-    of_rows = rows.cell_covariance(rows.influence(surface))
-    return with_model(surface, "second_effect", of_rows)
+    return with_model(surface, "second_effect", rows.cell_covariance())
 
 
 def cell_degrees(surface: xr.Dataset) -> FloatArray:
@@ -454,7 +452,7 @@ def confint(
     chosen = chosen_method(method, boot, METHODS)
     surface = with_std_error(surface)
     if chosen == "normal":
-        influence = SurfaceRows.from_surface(surface).influence(surface)
+        influence = SurfaceRows.from_surface(surface).influence
         of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
         degrees = cell_degrees(surface), degrees_of(surface, "surface", of_edges)
         estimates = {
@@ -519,13 +517,12 @@ def replicates(
     seeds: Sequence[np.random.Generator],
 ) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
-    influence = rows.influence(surface)
     n_rows = len(rows.arrays.weight)
     size = int(np.clip(CHUNK // n_rows, 1, 64))
     parts = []
     for begin in range(0, len(seeds), size):
         drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], n_rows)
-        parts.append(kernel.replicates(influence, rows.arrays, drawn))
+        parts.append(kernel.replicates(rows.influence, rows.arrays, drawn))
     mean, at_edges, n_filled = [
         np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
     ]

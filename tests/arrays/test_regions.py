@@ -451,32 +451,6 @@ def test_curves_of_units_are_apart_by_their_leverage(rng):
     assert_array_equal(turned.columns[:, :3], found.columns[:, :3])
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-def test_distances_corrected_for_the_leverage_of_units_one_by_one(rng, weighted):
-    """The mean distance of a unit in a bin is divided by (1 - share)^(1/2)."""
-    n = 60
-    cell, unit = np.sort(rng.integers(0, 6, n)), rng.integers(0, 5, n)
-    unit[cell >= 4] = 3  # the only one of its bin
-    weight = rng.uniform(0.5, 2, n) if weighted else None
-    w = np.ones(n) if weight is None else weight
-    starts = np.array([True, False, True, False, True, False])
-    effect, centre = rng.normal(size=n), rng.normal(size=6)
-    found = NodeRows(cell, effect, weight, False, centre).in_bins(starts).apart(unit)
-    bins, values = (np.cumsum(starts) - 1)[cell], centre[cell] + effect
-    for k in range(3):
-        here = bins == k
-        mean = np.average(values[here], weights=w[here])
-        assert_allclose(found.centre[k], mean)
-        for one in np.unique(unit[here]):
-            own = here & (unit == one)
-            share = w[own].sum() / w[here].sum()
-            level = np.average(values[own] - mean, weights=w[own])
-            more = 1 / np.sqrt(1 - share) - 1 if share < 1 - 1e-9 else 0
-            assert_allclose(found.effect[own], values[own] - mean + more * level, atol=1e-12)
-    sign = np.where(unit % 2, 1.0, -1.0)
-    assert_array_equal(found.flipped(sign).effect, sign * found.effect)
-
-
 @pytest.mark.parametrize("unit", [1e-4, 1e4])
 def test_statistics_of_splits_do_not_depend_on_the_unit_of_weights(rng, unit):
     """Bins of one row, too, which take the variance of all bins of their side."""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.h_statistics.estimates import _copies, predictions
+from rhale_stats.h_statistics.estimates import predictions, with_columns_of
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.table import as_table
@@ -39,7 +39,8 @@ def test_versions_are_asked_for_together(batch, together, monkeypatch):
 def test_rows_with_values_of_other_rows(frame):
     table = np.arange(12.0).reshape(4, 3)
     given = pd.DataFrame(table, columns=list("abc"), index=list("wxyz")) if frame else table
-    found = np.asarray(_copies(as_table(given), (0, 2), np.array([3, 1])))
+    rows, source = np.tile(np.arange(4), 2), np.repeat([3, 1], 4)
+    found = np.asarray(with_columns_of(as_table(given), rows, {0: source, 2: source}))
     expected = np.concatenate([table, table])
     expected[:4, [0, 2]], expected[4:, [0, 2]] = table[3, [0, 2]], table[1, [0, 2]]
     np.testing.assert_array_equal(found, expected)

@@ -88,10 +88,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
     ("regional/losses.py", "_in_batches"): {
-        "…, each in waiting)) >= PROBLEMS [// → *] 2:": BLOCKS,
-        "…ach in waiting)) >= PROBLEMS // [2 → 3]:": BLOCKS,
-        "…ape[2] for _, each in waiting)) [>= → <] PROBLEMS // 2:": BLOCKS,
-        "…ape[2] for _, each in waiting)) [>= → >] PROBLEMS // 2:": BLOCKS,
+        "if n_waiting >= PROBLEMS [// → *] 2:": BLOCKS,
+        "if n_waiting >= PROBLEMS // [2 → 3]:": BLOCKS,
+        "if n_waiting [>= → <] PROBLEMS // 2:": BLOCKS,
+        "if n_waiting [>= → >] PROBLEMS // 2:": BLOCKS,
     },
     ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",

@@ -604,3 +604,15 @@ def test_regions_that_reach_over_a_part_of_the_axis(rng):
         steps = np.diff(tree["curve"][node])
         np.testing.assert_array_equal(np.isfinite(steps), reached)
         assert_allclose(steps[reached], slope * np.diff(grid)[reached], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["none", "frequency", "precision"])
+def test_one_row_in_a_bin_has_no_spread(kind):
+    """Nor with a precision weight, whose degrees of freedom are 0 up to rounding."""
+    x = np.array([0.0, 0.1, 0.2, 0.3, 0.7])
+    weights = {"frequency": [1, 2, 1, 1, 1], "precision": [0.3, 0.7, 1.1, 0.9, 0.47]}
+    options = {} if kind == "none" else {"weights": weights[kind], "weight_kind": kind}
+    X = pd.DataFrame({"x0": x, "z": np.arange(5.0)})
+    tree = rs.regional_shap(None, X, "x0", shap_values=x**2, n_bins=2, test=None, **options)
+    assert_array_equal(np.isnan(tree["curve_std"].values[0]), [False, True])
+    assert tree["curve"].values[0, 1] == pytest.approx(0.49)

@@ -257,7 +257,7 @@ def test_skewness_of_cells_and_of_corners_by_definition(rng):
     assert (expected > 0.1).all()
     # The surface is linear in the means of the cells with rows.
     supported = np.flatnonzero(n > 0)
-    moved = rows.influence(found).by_means(supported).reshape(len(supported), -1)
+    moved = rows.influence.by_means(supported).reshape(len(supported), -1)
     second, cubes = own.second[supported] @ moved**2, own.third[supported] @ moved**3
     variance = np.maximum(found["surface_se"].values.ravel() ** 2, second)
     known = variance > 1e-12
