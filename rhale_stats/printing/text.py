@@ -101,9 +101,10 @@ def with_facts(
     lines: list[list[str]],
     heads: list[str],
     stubs: list[str],
+    aligns: str = "r",
 ) -> list[PrintedTable]:
     """A table below its facts, stretched to their width where that is larger."""
-    body = PrintedTable(lines, heads, stubs)
+    body = PrintedTable(lines, heads, stubs, aligns=aligns)
     header = facts_of(cells, title, body)
     missing = header.width - body.width
     if missing > 0:

@@ -45,7 +45,9 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
             str(every[0]["feature"].values), str(every[0]["feature_units"].values)
         )
         title = f"Regions: effect of {feature_text} on {output_text(trees)}"
-    tables = with_facts(_region_facts(every), title, lines, heads, stubs)
+    # Short outcomes end, and long ones begin, in one place.
+    lines = [[*line[:-1], f"{line[-1]:>11}"] for line in lines]
+    tables = with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
     attrs = trees.attrs
     notes = [
         *_region_test_notes(attrs),

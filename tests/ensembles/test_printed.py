@@ -32,7 +32,7 @@ def as_profiles(made):
 
 
 def cells(summary):
-    heads, *lines = summary.tables[1].data
+    heads, *lines = summary.tables[1].rows
     return heads[1:], {line[0]: line[1:] for line in lines}
 
 
@@ -130,7 +130,7 @@ def test_of_many_points_some_at_equal_distances():
 def test_facts(attrs, title, words, uncertainty):
     made = mixed(effect_method="rhale", weight_kind="precision", **attrs)
     summary = rs.summary(made)
-    assert summary.tables[0].data == [
+    assert summary.tables[0].rows == [
         ["Rows:", "100", words, "41"],
         ["Weights:", "precision", "Curve centred at:", "mean"],
         ["Uncertainty:", uncertainty, "", ""],
@@ -177,7 +177,7 @@ def test_members_that_failed():
     assert "41 members" in ensemble_page(made, 1).facts[0]
     made["failed"][0, [3, 5, 8]] = 1.0
     summary = rs.summary(made)
-    assert summary.tables[0].data[0][3] == "41 (3 failed)"
+    assert summary.tables[0].rows[0][3] == "41 (3 failed)"
     assert "3 of 41 failed: RuntimeError: no luck" in summary.as_text()
     assert ensemble_page(made, 1).facts[0].endswith("41 (3 failed) members")
 
