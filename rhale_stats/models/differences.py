@@ -21,7 +21,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
 from rhale_stats.models.outputs import Model, ModelError, OutputLabels, Outputs, UnknownOutputError
 from rhale_stats.models.reading import READ_ROWS, ReadModel
-from rhale_stats.models.table import Table, Values, Versions, as_column, in_one
+from rhale_stats.models.table import Table, Values, Versions, are_floats, as_column, in_one
 
 # Answers to a pair of values of two columns, without which reading these takes longer than calls.
 PAIRS = 64
@@ -630,8 +630,8 @@ def _keeps_type(table: Table, request: Versions) -> bool:
     """Whether the column has the type of its versions, so that other rows do not change."""
     if isinstance(table.data, np.ndarray):
         return True
-    dtype = table.dtypes[request.position]
-    return {column.dtype for column in map(as_column, request.columns)} <= {dtype}
+    columns = request.columns if are_floats(request.columns) else map(as_column, request.columns)
+    return {column.dtype for column in columns} == {table.dtypes[request.position]}
 
 
 def _is_widened(table: Table, request: Versions) -> bool:

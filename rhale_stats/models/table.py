@@ -364,7 +364,7 @@ class Table:
             for (position, columns, _), place in zip(requests, places, strict=True):
                 stack[place, position] = np.concatenate([np.asarray(column) for column in columns])
             return stack, stored
-        if self.is_of_floats and all(_are_floats(columns) for _, columns, _ in requests):
+        if self.is_of_floats and all(are_floats(columns) for _, columns, _ in requests):
             values = np.take(self.data.to_numpy().T, numbers, axis=1)
             for (position, columns, _), place in zip(requests, places, strict=True):
                 values[position, place] = in_one(columns)
@@ -424,16 +424,16 @@ class Table:
         )
 
 
-def _are_floats(columns: Sequence[Values]) -> bool:
+def are_floats(columns: Sequence[Values]) -> bool:
     """Whether versions of a column are arrays of floating point."""
-    return all(isinstance(column, np.ndarray) and column.dtype.kind == "f" for column in columns)
+    return {(type(column), column.dtype.kind) for column in columns} == {(np.ndarray, "f")}
 
 
 def in_one(columns: Sequence[Values]) -> Any:
     """Parts or versions of a column as one; a Series for each takes longer than most models."""
     if len(columns) == 1:
         return columns[0]
-    if all(isinstance(column, np.ndarray) for column in columns):
+    if {*map(type, columns)} == {np.ndarray}:
         return np.concatenate([np.asarray(column) for column in columns])
     return pd.concat([as_column(column) for column in columns], ignore_index=True).array
 
