@@ -87,6 +87,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("diagnostics/chance.py", "_without_information"): {
         "sample = table.copy(deep=[False → True])": "a column is replaced, not changed in place",
     },
+    ("regional/losses.py", "SplitTest.drawn"): {
+        "at_once = max([min → max](BLOCK_ROWS // len(tried[0].code…": BLOCKS,
+    },
     ("regional/losses.py", "_in_batches"): {
         "if n_waiting >= PROBLEMS [// → *] 2:": BLOCKS,
         "if n_waiting >= PROBLEMS // [2 → 3]:": BLOCKS,
