@@ -109,7 +109,7 @@ class PairRows(NamedTuple):
     """PairRows with their places along both features, their second differences, and their weights.
 
     ``delta`` is (row, side_a, side_b), and ``cell`` the number of the cell in which each counts; -1
-    beyond the last levels. With ``frequency`` a row stands for as many as its weight says.
+    beyond the last levels. With ``frequency`` a weight is the number of rows that are alike.
     """
 
     a: Axis

@@ -69,10 +69,10 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> found = rs.explain(lambda X: 3 * X[:, 0], X, progress=False)
-    >>> found.answers["matters"].to_series().to_dict()
+    >>> explanation = rs.explain(lambda X: 3 * X[:, 0], X, progress=False)
+    >>> explanation.answers["matters"].to_series().to_dict()
     {'x0': 'yes', 'x1': 'hardly'}
-    >>> sorted(found.contents.children)
+    >>> sorted(explanation.contents.children)
     ['answers', 'check', 'effect', 'interactions', 'rows', 'spread']
     """
 

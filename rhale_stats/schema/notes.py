@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -93,8 +94,11 @@ class PrintedTable:
         style.format_index(escape="latex", axis="columns")
         if heads is None:
             style.hide(axis="columns")
-        forms = "l" * bool(self.stubs) + "".join(islice(cycle(self.aligns), len(self.lines[0])))
-        return str(style.to_latex(hrules=True, caption=self.title or None, column_format=forms))
+        n_named = bool(self.stubs)
+        forms = islice(cycle(self.aligns), len(self.rows[0]) - n_named)
+        column_format = "l" * n_named + "".join(forms)
+        caption = self.title or None
+        return str(style.to_latex(hrules=True, caption=caption, column_format=column_format))
 
     def as_csv(self) -> str:
         """The table as comma-separated values, below its title."""
@@ -141,12 +145,13 @@ class Summary:
     _repr_html_ = as_html
 
     def as_latex(self) -> str:
-        """The tables as LaTeX, without notes."""
-        return "\n".join(table.as_latex() for table in self.tables)
+        """The tables as LaTeX, with the notes below them."""
+        notes = " \\newline\n ".join(re.sub(r"([#$%&_{}])", r"\\\1", line) for line in self.lines)
+        return "\n".join([*[table.as_latex() for table in self.tables], notes])
 
     def as_csv(self) -> str:
-        """The tables as comma-separated values, one below the other, without notes."""
-        return "\n".join(table.as_csv() for table in self.tables)
+        """The tables as comma-separated values, one below the other, and the notes."""
+        return "\n".join([*[table.as_csv() for table in self.tables], *self.lines])
 
 
 def joint_notes(each: Sequence[Sequence[str]], names: Sequence[str]) -> list[str]:

@@ -34,7 +34,9 @@ def test_columns_have_their_widths_and_alignments():
 
 
 def test_a_name_without_a_line_has_none():
-    assert PrintedTable([], HEADS, ["age"]).rows == [["", *HEADS]]
+    table = PrintedTable([], HEADS, ["age"])
+    assert table.rows == [["", *HEADS]]
+    assert "effect" in table.as_latex()
 
 
 def test_html_holds_the_texts():
@@ -70,3 +72,6 @@ def test_a_summary_joins_tables_and_counts_notes():
     assert "<br/>[1] note 0<br/>" in summary._repr_html_()
     assert summary.as_latex().count(r"\begin{tabular}") == 2
     assert summary.as_csv().count("age") == 2
+    # The notes come with the tables in every form.
+    assert "[2] note 1 \\newline" in summary.as_latex()
+    assert "\n[2] note 1\n" in summary.as_csv()
