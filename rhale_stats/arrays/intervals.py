@@ -43,7 +43,7 @@ MIN_SOURCE = 1e-6
 MANY_DEGREES = 200.0
 
 
-def student(level: float, degrees: FloatArray) -> FloatArray:
+def student(level: float, degrees: FloatArray | float) -> FloatArray:
     """Two-sided quantile of Student's t; the normal one for infinite degrees, NaN without any."""
     return np.asarray(
         np.where(degrees > 0, special.stdtrit(np.maximum(degrees, 1e-3), 0.5 + level / 2), np.nan)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
-from scipy import special
 
 from rhale_stats.answers import numbers
+from rhale_stats.arrays import intervals
 from rhale_stats.arrays.answers import (
     half_width_of_places,
     half_widths,
@@ -105,7 +105,7 @@ def inner_of(
         # Rounding may leave a variance of no change below 0.
         error = np.sqrt(max(float(step @ covariance @ step), 0.0))
         change = float(step @ curve)
-        width = float(special.stdtrit(degrees, (1 + level) / 2)) * error
+        width = float(intervals.student(level, degrees)) * error
         usual_change = (usual_texts[0], usual_texts[1], change, (change - width, change + width))
     return Inner(places, texts, weigh @ curve, half, usual_change)
 

@@ -12,6 +12,7 @@ from scipy import special
 
 from rhale_stats.answers.numbers import NOT_EXAMINED
 from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
+from rhale_stats.arrays import intervals
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.explanation.described import described
@@ -194,7 +195,7 @@ def _along(
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.sqrt(square * units / (units - 1))
         se[units < 2] = np.nan
-        half = special.stdtrit(np.maximum(units - 1, 1), (1 + level) / 2) * se
+        half = intervals.student(level, np.maximum(units - 1, 1)) * se
         pvalue = 2 * special.stdtr(np.maximum(units - 1, 1), -(np.abs(average) / se))
     return {
         "n_obs": np.bincount(number, minlength=n).astype(np.float64),
@@ -247,7 +248,7 @@ def _permuted(
         # Rows, and the finite number of permutations.
         variance = units / max(units - 1, 1) * float(influence @ influence)
         variance += float((losses @ share).var(ddof=1)) / PERMUTED
-        half = special.stdtrit(max(units - 1, 1), (1 + level) / 2) * np.sqrt(variance)
+        half = intervals.student(level, max(units - 1, 1)) * np.sqrt(variance)
         increases.append(mean)
         ends.append([mean - half, mean + half])
     missing = len(request.features) - len(increases)
@@ -560,7 +561,7 @@ def skill_of(
     n_folds, n_units = int(fold.max()) + 1, len(influence)
     more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
     variance = float(influence @ influence) * (1 + more)
-    half = float(special.stdtrit(max(n_units - 1, 1), (1 + level) / 2)) * np.sqrt(variance)
+    half = float(intervals.student(level, max(n_units - 1, 1))) * np.sqrt(variance)
     mean_loss = float((loss[:, seen] @ share[seen]).mean() / share[seen].sum())
     return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
 

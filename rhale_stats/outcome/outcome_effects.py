@@ -14,6 +14,7 @@ from scipy import special
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arguments.words import warn
+from rhale_stats.arrays import intervals
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -390,7 +391,7 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     )
     error = float(np.sqrt(variance))
     ordered = place.kind != NOMINAL or n_bins == 1
-    half = special.stdtrit(degrees, (1 + LEVEL) / 2) * error
+    half = intervals.student(LEVEL, degrees) * error
     weights_of_rows = np.abs(share[:, None] * estimate.representer)
     sizes = np.sort(weights_of_rows / np.maximum(weights_of_rows.sum(axis=0), 1e-300), axis=0)[::-1]
     carriers = (np.cumsum(sizes, axis=0) < 0.5).sum(axis=0) + 1
