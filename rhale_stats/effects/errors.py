@@ -45,7 +45,7 @@ from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments
 from rhale_stats.schema.features import given_feature, is_of_outcome, stores_errors
 from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.padding import Estimates, pad_features
-from rhale_stats.schema.variables import variable, with_variables
+from rhale_stats.schema.variables import variable, with_variables, without
 
 
 def values_at(row: FeatureResult, z: FloatArray) -> dict[str, FloatArray]:
@@ -259,13 +259,13 @@ def _add_errors(
     targets["effect_slope_cov"] = f"{TARGETS['effect_se']}; and slope of the effect in the bin"
     targets["curve_slope_cov"] = f"{of_curve}; and slope of the effect in the bin"
     # Intervals and bands were of other standard errors.
-    of_others = [name for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
-    of_others += [name for name in SKEWNESS if name in effect]
+    of_others = [str(name) for name in effect.data_vars if str(name).endswith(("_ci", "_band"))]
+    of_others += SKEWNESS
     # Degrees of freedom come after what they belong to.
     last = (*GROUP_DEGREES, *SKEWNESS)
     targets |= {name: targets.get(f"{name.rpartition('_')[0]}_se", "") for name in last}
     out = with_variables(
-        effect.drop_vars(of_others) if of_others else effect,
+        without(effect, *of_others),
         {
             name: variable(name, array, target=targets[name], **facts)
             for name, array in arrays.items()
@@ -280,8 +280,8 @@ def _add_errors(
         )
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
-    out = out.drop_vars(["feature_n_groups", *GROUP_DEGREES], errors="ignore")
-    return out if levels else out.drop_vars(GROUP_COVARIANCES, errors="ignore")
+    out = without(out, "feature_n_groups", *GROUP_DEGREES)
+    return out if levels else without(out, *GROUP_COVARIANCES)
 
 
 def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:

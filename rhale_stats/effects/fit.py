@@ -62,13 +62,13 @@ SKEWNESS = ("effect_skewness", "curve_skewness", "cell_curve_skewness", "average
 
 def source_of_errors(effect: xr.Dataset, name: str) -> str:
     """The source of the standard error of a variable: rows, replicates, or the model."""
-    return str(effect[f"{name}_se"].attrs.get("source", SOURCE))
+    return str(effect.variables[f"{name}_se"].attrs.get("source", SOURCE))
 
 
 def target_of(effect: xr.Dataset, name: str) -> str:
     """The quantity that a variable estimates, in words."""
     if f"{name}_se" in effect:
-        return str(effect[f"{name}_se"].attrs.get("target", name))
+        return str(effect.variables[f"{name}_se"].attrs.get("target", name))
     return EFFECT_VARIABLES[name][1]
 
 

@@ -45,7 +45,7 @@ from rhale_stats.schema.curves import CurveErrors, cell_sizes
 from rhale_stats.schema.feature_result import FeatureResult, bin_residuals, has_moments
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
 from rhale_stats.schema.padding import Estimates, pad_features
-from rhale_stats.schema.variables import EFFECT_VARIABLES
+from rhale_stats.schema.variables import EFFECT_VARIABLES, without
 
 MAKER = "bootstrap(local, effect)"
 VARYING = ("slope", "heterogeneity", "effect", "curve", "average_effect")
@@ -72,11 +72,11 @@ def confint(
         results = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
     in_own_bins = spread_estimate(effect) if chosen == "normal" else {}
-    effect = effect.drop_vars(["cell_curve_ci", "spread_ci"], errors="ignore")
+    effect = without(effect, "cell_curve_ci", "spread_ci")
     of_spread = SPREADS if chosen != "normal" and method is None else ()
     spreads = {name: results.pop(name) for name in of_spread if name in results}
     out = with_intervals(effect, results | _missing_effect(effect) | in_own_bins, level, chosen)
-    return with_intervals(out, spreads, level, "bca")
+    return with_intervals(out, spreads, level, "bca") if spreads else out
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:

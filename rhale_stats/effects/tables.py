@@ -231,8 +231,9 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
 
 def _spoken(table: pd.DataFrame) -> pd.DataFrame:
     """Drop columns that are empty in all lines."""
-    named = table.filter(["statistic", "p_value", "reason"])
-    return table.drop(columns=named.columns[(named.isna() | (named == "")).all()])
+    named = [name for name in ("statistic", "p_value", "reason") if name in table]
+    empty = [name for name in named if (table[name].isna() | (table[name] == "")).all()]
+    return table.drop(columns=empty) if empty else table
 
 
 def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:

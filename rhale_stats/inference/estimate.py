@@ -28,6 +28,7 @@ BY_INVERSION = "inversion of a test, math [24]"
 BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
+OF_BOUNDS = dataset_of({}, BOUNDS, {})
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
 
 
@@ -351,7 +352,7 @@ def with_bands(
 def _with_ends(result: xr.Dataset, variables: Mapping[str, Variable]) -> xr.Dataset:
     """With pairs of ends, and the names of the two where they are not there yet."""
     has_bounds = set(BOUNDS) <= set(result.coords)
-    return with_variables(result, variables, None if has_bounds else dataset_of({}, BOUNDS, {}))
+    return with_variables(result, variables, None if has_bounds else OF_BOUNDS)
 
 
 def kept_interval(result: Result, name: str, level: float) -> FloatArray | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -38,13 +38,6 @@ EFFECT_ATTRIBUTES = (
 # Shares add up to 1 up to rounding.
 SHARE_ERROR = 1e-6
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
-# Variables that come first in a printed Dataset: estimates, standard errors, intervals.
-LEADING = (
-    *("surface", "surface_se", "second_effect", "effect", "effect_se", "heterogeneity"),
-    *("curve", "curve_se", "average_effect", "average_effect_se", "importance"),
-    *("heterogeneity_output", "heterogeneity_se", "slope", "slope_se", "effect_ci", "curve_ci"),
-    *("average_effect_ci", "heterogeneity_ci", "effect_band", "curve_band"),
-)
 
 
 def is_chunked(local: xr.Dataset) -> bool:
@@ -277,14 +270,3 @@ def _refuse_kind(kind: Kind, name: str, maker: str) -> NoReturn:
         f"{name} must be the Dataset that {maker} returns; got {kind.name}, which {kind.maker} "
         f"returned. Functions that take it: {', '.join(kind.verbs)}."
     )
-
-
-def answer_first(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset with the variables of `LEADING` first, as printing shows few of many."""
-    names: list[Hashable] = list(dataset.data_vars)
-    order: list[Hashable] = [name for name in LEADING if name in dataset.data_vars]
-    order += [name for name in names if name not in LEADING]
-    if order == names:
-        return dataset
-    # A selection copies and aligns nothing, as `assign` would.
-    return dataset[[*dataset.coords, *order]]

@@ -31,10 +31,12 @@ from rhale_stats.schema.variable_table import EFFECT_VARIABLES
 from rhale_stats.schema.variables import (
     COUNTS,
     DIMENSIONS,
+    answer_first,
     counted,
     dataset_of,
     variable,
     with_variables,
+    without,
 )
 
 MOMENTS = "moments"
@@ -54,6 +56,8 @@ ROUNDING = 32 * np.finfo(np.float64).eps
 NUMBERS = (
     *("n_spread_bins", "cell", "cell_edge", "spread_bin", "spread_edge", "spread_edge_value"),
 )
+# Coordinate of the features, or an attribute where they have the same.
+METHOD = "local_effect_method"
 # Attribute with the coordinates of replicates in bins, as JSON.
 AS_TEXT = "bin_coordinates"
 # Dimensions of cells, which are along their edges in the compact form.
@@ -65,15 +69,13 @@ def compact(result: xr.Dataset) -> xr.Dataset:
     if not {"n_bins", "bin_left"} <= set(result.coords):
         return result
     if MOMENTS in result.data_vars:
-        result = _along_edges(result)
-    elif "draw" not in result.dims:
+        return _along_edges(result)
+    if "draw" not in result.dims:
         return result  # such as a true effect
     result = method_as_attribute(result)
-    if MOMENTS in result.data_vars:
-        return result.drop_vars(NUMBERS, errors="ignore").reset_coords("n_bins")
     # Along a dimension of their own: numbers of other edges are those of other places.
     result = result.rename({"edge": "bin_edge"} if "edge" in result.dims else {})
-    result = result.drop_vars([*NUMBERS, "moment"], errors="ignore")
+    result = without(result, *NUMBERS, "moment")
     return _coordinates_as_text(result) if result.attrs.get("bins") == "fixed" else result
 
 
@@ -97,28 +99,31 @@ def complete(result: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
         return result
     n_bins = result.variables["bin_left"].notnull().sum("bin")
     n_bins.attrs = {"long_name": "number of bins"}
-    result = result.drop_vars("n_bins", errors="ignore").assign_coords(n_bins=n_bins)
+    result = without(result, "n_bins").assign_coords(n_bins=n_bins)
     return _along_bins(method_by_feature(result), parameter)
 
 
 def method_as_attribute(result: xr.Dataset) -> xr.Dataset:
     """The result with the method of its local effects as an attribute, if they have the same."""
-    if "local_effect_method" not in result.coords:
-        return result
-    methods = {str(method) for method in result["local_effect_method"].values.flat}
-    if len(methods) == 1:
-        result = result.drop_vars("local_effect_method")
-        result.attrs["local_effect_method"] = methods.pop()
-    return result
+    method = _one_method(result)
+    return result.drop_vars(list(method)).assign_attrs(method) if method else result
+
+
+def _one_method(result: xr.Dataset) -> dict[str, str]:
+    """The method of the local effects of all features by its name; empty if they have several."""
+    if METHOD not in result.coords:
+        return {}
+    methods = result.variables[METHOD].values
+    return {METHOD: str(methods.flat[0])} if (methods == methods.flat[0]).all() else {}
 
 
 def method_by_feature(result: xr.Dataset) -> xr.Dataset:
     """The result with the method of its local effects as a coordinate of its features."""
-    if "local_effect_method" not in result.attrs:
+    if METHOD not in result.attrs:
         return result
     result = result.copy()
-    method = np.full(result.sizes["feature"], result.attrs.pop("local_effect_method"))
-    return result.assign_coords(local_effect_method=("feature", method))
+    method = np.full(result.sizes["feature"], result.attrs.pop(METHOD))
+    return result.assign_coords({METHOD: ("feature", method)})
 
 
 def _coordinates_as_text(replicates: xr.Dataset) -> xr.Dataset:
@@ -249,7 +254,8 @@ def _along(variable: xr.Variable, sizes: Mapping[Any, int]) -> NDArray[Any]:
 
 def _lead(result: xr.Dataset, names: Sequence[str]) -> tuple[str, ...]:
     """Dimensions over which bins differ."""
-    dims = {dim for name in names if name in result.variables for dim in result[name].dims}
+    present = [result.variables[name] for name in names if name in result.variables]
+    dims = {dim for data in present for dim in data.dims}
     along = {"bin", "edge", "cell_edge", "spread_edge"}
     return tuple(dim for dim in DIMENSIONS if dim in dims - along)
 
@@ -422,7 +428,11 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
         _trim(out, "edge_other")  # of features with levels alone
     out["edge"] = counted("edge", n_edges, "edge of a cell")
     out["edge_value"] = xr.Variable(dims, axes.grid, result.variables["edge_value"].attrs)
-    return _made(out, result)
+    method = _one_method(result)
+    data = {name: out[name] for name in out if name not in result.coords and name != "edge"}
+    coords = {name: out[name] for name in out if name not in {*data, *method, "n_bins"}}
+    data = {name: data[name] for name in answer_first(data)} | {"n_bins": out["n_bins"]}
+    return dataset_of(data, coords, result.attrs | method)
 
 
 def _that_follows(result: xr.Dataset) -> set[str]:
@@ -517,7 +527,7 @@ def _along_bins(result: xr.Dataset, parameter: str) -> xr.Dataset:
 
 def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
     """What follows from the moments and the estimates of a result, and is not in it."""
-    needed = [MOMENTS, "heterogeneity", "curve", "local_effect_method"]
+    needed = [MOMENTS, "heterogeneity", "curve", METHOD]
     optional = ("slope", "cell_curve", "curve_cov", "level_share")
     needed += [name for name in optional if name in result.variables]
     values = {}
@@ -600,7 +610,7 @@ def _of_feature(
             products, np.diff(cell_edges), cells.weight, bin_of, slope
         )
     if len(spread):
-        sloped = str(values["local_effect_method"]) != "finite_difference"
+        sloped = str(values[METHOD]) != "finite_difference"
         effect, left = spread_kernel.effect_in_cells(cells, sloped=sloped)
         residuals = spread_kernel.residuals(cells, effect, left)
         out |= spread_kernel.in_bins(residuals.merged(np.searchsorted(cell_edges, spread[:-1])))

@@ -44,7 +44,6 @@ from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
-from rhale_stats.schema.checks import answer_first
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.layout import (
@@ -56,7 +55,7 @@ from rhale_stats.schema.layout import (
 )
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
-from rhale_stats.schema.variables import DIMENSIONS, in_order
+from rhale_stats.schema.variables import DIMENSIONS, answer_first, in_order
 from rhale_stats.schema.whole import (
     explained,
     one_feature_of,
@@ -328,10 +327,13 @@ def _returned(result: Any, *, whole: bool) -> Any:
     shown = result if whole else each_result(result, compact)
     if not isinstance(result, xr.Dataset):
         return remember_parts(shown)
-    is_compact, shown = shown is not result, remember_parts(answer_first(shown))
+    is_compact, order = shown is not result, answer_first(shown.data_vars)
+    if order != list(shown.data_vars):
+        # A selection copies and aligns nothing, as `assign` would.
+        shown = shown[[*shown.coords, *order]]
     if is_compact:
-        keep_complete(shown, answer_first(result))
-    return shown
+        keep_complete(shown, result)
+    return remember_parts(shown)
 
 
 def _if_whole(result: xr.Dataset) -> xr.Dataset:

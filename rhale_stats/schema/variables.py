@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import filterfalse, repeat
 from typing import Any, TypeAlias
@@ -61,6 +61,12 @@ def dataset_of(
             variables |= indexes[name].create_variables({name: variable})
         sizes |= variable.sizes
     return xr.Dataset._construct_direct(variables, {*coords}, sizes, dict(attrs), indexes)
+
+
+def without(dataset: xr.Dataset, *names: str) -> xr.Dataset:
+    """The Dataset without these variables; itself where it has none of them."""
+    present = [name for name in names if name in dataset.variables]
+    return dataset.drop_vars(present) if present else dataset
 
 
 def selected(dataset: xr.Dataset, place: Mapping[Hashable, int | slice]) -> xr.Dataset:
@@ -156,6 +162,21 @@ def counted(dim: str, size: int, long_name: str) -> xr.IndexVariable:
 def software() -> str:
     """Name and version of the package, as stored in every result."""
     return f"rhale_stats {__version__}"
+
+
+# Variables that come first in a printed Dataset: estimates, standard errors, intervals.
+LEADING = (
+    *("surface", "surface_se", "second_effect", "effect", "effect_se", "heterogeneity"),
+    *("curve", "curve_se", "average_effect", "average_effect_se", "importance"),
+    *("heterogeneity_output", "heterogeneity_se", "slope", "slope_se", "effect_ci", "curve_ci"),
+    *("average_effect_ci", "heterogeneity_ci", "effect_band", "curve_band"),
+)
+
+
+def answer_first(names: Iterable[Hashable]) -> list[Hashable]:
+    """Names of variables with those of `LEADING` first, as printing shows few of many."""
+    names = list(names)
+    return [*filter(names.__contains__, LEADING), *filterfalse(LEADING.__contains__, names)]
 
 
 def in_order(dataset: xr.Dataset) -> xr.Dataset:

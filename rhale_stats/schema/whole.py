@@ -82,7 +82,7 @@ def with_feature(value: Any) -> Any:
     The same where it is not known which variables had it, and of the trees of one feature, in which
     it is the label. Of averages so are ``term`` and ``by``.
     """
-    if isinstance(value, xr.Dataset) and kind_of(value) is AVERAGES:
+    if AVERAGES.holds(value):
         return _with_dimension(_with_dimension(value, "term"), "by")
     return _with_dimension(value, "feature")
 
