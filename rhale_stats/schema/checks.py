@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_names, is_of_outcome
 from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
-from rhale_stats.schema.layout import complete
+from rhale_stats.schema.layout import complete, is_kept
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -94,6 +94,8 @@ def check_effect(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
+    if is_kept(result):
+        return result
     result = check_curves(result, parameter, maker)
     _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     _check_shares(result, parameter)

@@ -155,16 +155,28 @@ def _with_coordinates(replicates: xr.Dataset) -> xr.Dataset:
     return out
 
 
-# The complete forms of results that are in use, by the identity of these.
+# The complete forms of results that are in use, by the identity of these; and their own identities.
 _COMPLETE: dict[int, tuple[weakref.ref[xr.Dataset], Any, xr.Dataset]] = {}
+_KEPT: set[int] = set()
 
 
 def keep_complete(result: xr.Dataset, whole: xr.Dataset) -> None:
     """Keep the complete form of a result as long as the result is there."""
-    # Bound, because the name is gone when the program ends.
-    number, forms = id(result), _COMPLETE
-    reference = weakref.ref(result, lambda _: forms.pop(number, None))
-    forms[number] = reference, _contents(result), whole
+    # Bound, because the names are gone when the program ends.
+    number, forms, kept = id(result), _COMPLETE, _KEPT
+
+    def forget(_: object) -> None:
+        if number in forms:
+            kept.discard(id(forms.pop(number)[-1]))
+
+    forget(result)
+    forms[number] = weakref.ref(result, forget), _contents(result), whole
+    kept.add(id(whole))
+
+
+def is_kept(whole: xr.Dataset) -> bool:
+    """Whether this is the complete form of a result as a function of the package returned it."""
+    return id(whole) in _KEPT
 
 
 def kept_complete(result: xr.Dataset) -> xr.Dataset | None:
