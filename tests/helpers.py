@@ -12,9 +12,10 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.arrays.cells import cells_of
-from rhale_stats.schema.feature_result import FeatureResult, bin_residuals, one_feature
+from rhale_stats.arrays.cells import Cells
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.padding import padded
 
 # Motor Trend (1974), the 32 cars of R's data set mtcars.
@@ -232,14 +233,17 @@ def unpacked(effect):
     """An effect with variables of what its moments say of bins and cells."""
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     names = ["third_moment", "fourth_moment", "x_variance", "x_covariance"]
-    found = dict(zip(names, bin_residuals(rows, names, effect.sizes["bin"]), strict=True))
+    residuals = bin_residuals(effect)
+    found = {name: getattr(residuals, name) for name in names}
     found["effect_rows"] = padded([row.bin_means for row in rows], [effect.sizes["bin"]])
     out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
     if "cell_effect" in effect:
-        cells = [cells_of(row.cell_edges, row["edge_value"].values, row.moments) for row in rows]
+        cells = [
+            Cells.within(row["edge_value"].values, row.cell_edges, row.moments) for row in rows
+        ]
         size = [effect.sizes["cell"]]
         of_cells = {
-            "cell_heterogeneity": [np.sqrt(one.variance) for one in cells],
+            "cell_heterogeneity": [np.sqrt(one.variance[0]) for one in cells],
             "cell_n_effective": [one.n_effective for one in cells],
         }
         out = out.assign(

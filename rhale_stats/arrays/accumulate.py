@@ -94,11 +94,10 @@ def spread_along(
 ) -> tuple[FloatArray, FloatArray]:
     """``curve_std`` and ``curve_std_sum``, at the edges where the curve is known."""
     has_curve = np.isfinite(curve)
-    inside = has_curve[:-1] & has_curve[1:]
-    std, std_sum = np.full((2, len(curve)), np.nan)
-    if has_curve.any():
-        std[has_curve] = curve_std(heterogeneity[inside], width[inside])
-        std_sum[has_curve] = curve_std_sum(heterogeneity[inside], width[inside])
+    width = np.where(has_curve[..., :-1] & has_curve[..., 1:], width, 0.0)
+    heterogeneity = np.where(width > 0, heterogeneity, 0.0)
+    both = curve_std(heterogeneity, width), curve_std_sum(heterogeneity, width)
+    std, std_sum = np.where(has_curve, both, np.nan)
     return std, std_sum
 
 
@@ -323,10 +322,10 @@ def _rows_together(share: FloatArray, n_effective: FloatArray) -> float:
     return float(1 / np.sum(share[occupied] ** 2 / n_effective[occupied]))
 
 
-def heterogeneity_index(m2: FloatArray, weight: FloatArray, width: FloatArray) -> float:
+def heterogeneity_index(m2: FloatArray, weight: FloatArray, width: FloatArray) -> FloatArray:
     """math [10]: sum of width times mean squared deviation; a bin without rows adds nothing."""
-    occupied = weight > 0
-    return float(np.sum((width * m2)[occupied] / weight[occupied]))
+    parts = np.divide(width * m2, weight, out=np.zeros(np.shape(weight)), where=weight > 0)
+    return np.asarray(parts.sum(axis=-1))
 
 
 def heterogeneity_output(variance: FloatArray, x_variance: float, share: FloatArray) -> float:
@@ -341,4 +340,4 @@ def heterogeneity_output(variance: FloatArray, x_variance: float, share: FloatAr
 
 
 def _running_sum(steps: FloatArray) -> FloatArray:
-    return np.concatenate([[0.0], np.cumsum(steps)])
+    return np.concatenate([np.zeros((*steps.shape[:-1], 1)), np.cumsum(steps, axis=-1)], axis=-1)

@@ -8,6 +8,8 @@ rows each the two agree. F at any edge is the sum of (mean of a cell) x (width o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -40,33 +42,40 @@ GAP_SPACINGS, SPACINGS_OF_FEW, GAP_SHARE, GAP_ROWS, TAIL_SPACINGS = 10.0, 100.0,
 NEIGHBOURS = 10
 
 
-class Cells(NamedTuple):
-    """Cells of one axis, each within one bin, and their moments; last axis: cells.
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Cells of one axis and their moments; ``bin`` is the bin that each is in.
 
-    ``bin`` is the bin of every cell. A cell without rows is a gap: its mean is NaN. ``degrees`` are
-    the degrees of freedom of ``variance``.
+    A cell without rows is a gap: its mean is NaN. ``of_squares`` are sums by powers of precision
+    weights that differ, None without.
     """
 
     edges: FloatArray
     bin: IntArray
-    n_obs: FloatArray
-    weight: FloatArray
-    weight_sq: FloatArray
-    mean: FloatArray
-    variance: FloatArray
-    degrees: FloatArray
-    x_mean: FloatArray
-    x_variance: FloatArray
-    x_covariance: FloatArray
-    third_moment: FloatArray
-    # Of precision weights; ``robust`` is what standard errors have in place of the variance.
-    squares: FloatArray | None = None
-    robust: FloatArray | None = None
-    robust_third: FloatArray | None = None
-    # Mean square about the mean, of the rows of a cell alone.
-    second_moment: FloatArray | None = None
-    # Sums that other parts of weighted rows need, of `WEIGHT_POWERS`.
-    products: FloatArray | None = None
+    moments: CellMoments
+    of_squares: sums.SquareSums | None = None
+
+    @classmethod
+    def within(
+        cls,
+        bins: FloatArray,
+        edges: FloatArray,
+        moments: CellMoments,
+        of_squares: sums.SquareSums | None = None,
+    ) -> Cells:
+        """The cells between ``edges``, among which are those of the ``bins``."""
+        bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
+        return cls(edges, bin_of, moments, of_squares)
+
+    @cached_property
+    def means(self) -> Moments:
+        """Weights, means and squares about these."""
+        return self.moments.means()
+
+    @property
+    def weight(self) -> FloatArray:
+        """Sums of the weights."""
+        return self.means.weight
 
     @property
     def width(self) -> FloatArray:
@@ -82,7 +91,30 @@ class Cells(NamedTuple):
     def n_effective(self) -> FloatArray:
         """Kish's effective number of rows, math [6]; 0 in an empty cell."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.nan_to_num(self.weight**2 / self.weight_sq)
+            return np.nan_to_num(self.weight**2 / self.means.weight_sq)
+
+    def moment(self, p: int, q: int) -> FloatArray:
+        """Mean over the rows of (x - x_mean)^p (g - mean)^q."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.moments.product(p, q) / self.weight)
+
+    @cached_property
+    def variance(self) -> tuple[FloatArray, FloatArray]:
+        """Variances of the local effects in the cells, and their degrees of freedom."""
+        return _with_neighbours(self.means, sums.variance(self.means, 1))
+
+    @cached_property
+    def by_squares(self) -> sums.SquaredWeightMoments | None:
+        """Moments by squared precision weights that differ."""
+        return None if self.of_squares is None else sums.squares_of(self.of_squares, self.means)
+
+    @property
+    def robust_variance(self) -> tuple[FloatArray, FloatArray]:
+        """What standard errors have in place of the variance where weights differ."""
+        assert self.by_squares is not None, "weights differ"
+        robust, _ = _with_neighbours(self.means, self.by_squares.variance())
+        rows = np.maximum(self.by_squares.rows - 1, MIN_DEGREES)
+        return robust, np.where(self.variance[1] > 0, rows, 0.0)
 
 
 def along_axis(width: FloatArray, occupied: FloatArray, bin_of: IntArray) -> FloatArray:
@@ -355,47 +387,6 @@ def divided(starts: IntArray, places: IntArray, rows: FloatArray, least: float) 
         if np.abs(before[ends] - before[place]).min() >= least:
             starts = np.insert(starts, number, place)
     return starts
-
-
-def cells_of(
-    edges: FloatArray,
-    bins: FloatArray,
-    moments: CellMoments,
-    of_squares: sums.SquareSums | None = None,
-) -> Cells:
-    """The cells between ``edges``, from their moments and, under weights, sums by squares."""
-    of_cells = moments.means()
-    bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-    variance, degrees = _with_neighbours(of_cells, sums.variance(of_cells, 1))
-    by_squares = robust = robust_third = products = None
-    if of_squares is not None:
-        squares = sums.squares_of(of_squares, of_cells)
-        by_squares, robust_third, products = squares.moments, squares.third, squares.products
-        robust = _with_neighbours(of_cells, squares.variance())[0]
-        degrees = np.where(degrees > 0, np.maximum(squares.rows - 1, MIN_DEGREES), 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        x_variance, x_covariance, second, third = (
-            moments.products(((2, 0), (1, 1), (0, 2), (0, 3))) / of_cells.weight
-        )
-    return Cells(
-        edges,
-        bin_of,
-        of_cells.n_obs,
-        of_cells.weight,
-        of_cells.weight_sq,
-        of_cells.mean,
-        variance,
-        degrees,
-        of_cells.x_mean,
-        x_variance,
-        x_covariance,
-        third,
-        by_squares,
-        robust,
-        robust_third,
-        second,
-        products,
-    )
 
 
 def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, FloatArray]:

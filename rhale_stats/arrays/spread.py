@@ -107,10 +107,10 @@ def residuals(cells: CellMoments, effect: Line, left: FloatArray) -> Residuals:
 
 
 def in_bins(bins: Residuals) -> dict[str, FloatArray]:
-    """What is known of the spread in bins beside the spread itself, by name."""
+    """What is known of the spread in bins beside the spread itself; shares are sums of weights."""
     return {
         "spread_n_obs": bins.n_obs,
-        "spread_share": bins.weight / bins.weight.sum(),
+        "spread_share": bins.weight,
         "spread_degrees": bins.degrees,
         "spread_third_moment": bins.moment("third"),
         "spread_fourth_moment": bins.moment("fourth"),

@@ -336,7 +336,7 @@ def _cells_along(edges: FloatArray, bin_edges: FloatArray, rows: RowMoments) -> 
     by_squares = None
     if rows.squares is not None:
         by_squares = rows.square_sums(np.arange(len(edges) - 1), rows.cells.means(), None)
-    return cell_kernel.cells_of(edges, bin_edges, rows.cells, by_squares)
+    return cell_kernel.Cells.within(bin_edges, edges, rows.cells, by_squares)
 
 
 def fitted_bins(
@@ -381,9 +381,9 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, Float
         estimates |= own_products(fitted.along)
     if squares is not None and isinstance(settings.rule, GivenBins):
         estimates |= {"weight_products": squares.products}
-    if fitted.along is not None and slope is not None:
+    if fitted.along is not None and slope is not None and rows.squares is not None:
         lines = Line.through(bins, slope).repeated(fitted.length)
-        products = lines.sums(rows.by_squares, sums.LEVEL_POWERS)
+        products = lines.sums(rows.squares, sums.LEVEL_POWERS)
         along = fitted.along
         estimates["effect_slope_correlation"] = cell_kernel.slope_correlation(
             products, along.width, along.weight, along.bin, slope
@@ -413,23 +413,14 @@ def feature_estimates(
     variance = sums.variance(bins, fitted.ddof)
     heterogeneity = np.sqrt(variance)
     fine_pieces = pieces if along is None else _pieces(along)
-    curve, offset = centred_curve(fine_pieces, edges, centering)
-    std, std_sum = accumulate.spread_along(curve, heterogeneity, np.diff(edges))
     estimates: dict[str, FloatArray | float] = {
         "effect": fitted.effects() if along is None else _averages(along),
         "heterogeneity": heterogeneity,
         **({} if slope is None else {"slope": slope}),
         "n_obs": bins.n_obs,
-        "n_effective": n_effective,
-        "weight_share": share,
-        "x_mean": bins.x_mean,
         "edge_value": edges,
-        "curve": curve,
-        "curve_std": std,
-        "curve_std_sum": std_sum,
-        "curve_offset": offset,
+        "curve": centred_curve(fine_pieces, edges, centering),
         "average_effect": float(np.nansum(share * bins.mean)),
-        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, np.diff(edges)),
     }
     if squares is not None:
         estimates |= {
@@ -441,9 +432,8 @@ def feature_estimates(
     x_variance = accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
     estimates["heterogeneity_output"] = accumulate.heterogeneity_output(variance, x_variance, share)
     if along is not None:
-        cell_curve, _ = centred_curve(fine_pieces, along.edges, centering)
-        estimates |= {"cell_value": along.edges, "cell_curve": cell_curve}
-        estimates |= {"cell_effect": along.mean, "cell_share": along.share, **_squares_of(along)}
+        cell_curve = centred_curve(fine_pieces, along.edges, centering)
+        estimates |= {"cell_value": along.edges, "cell_curve": cell_curve, **_squares_of(along)}
     return estimates
 
 
@@ -481,38 +471,38 @@ def _fitted(
 def _averages(along: cell_kernel.Cells) -> FloatArray:
     """Averages of the effect along the bins (math [12])."""
     level = cell_kernel.along_axis(along.width, along.weight, along.bin)
-    return cell_kernel.effects(along.mean, level, along.bin)
+    return cell_kernel.effects(along.means.mean, level, along.bin)
 
 
 def own_products(along: cell_kernel.Cells) -> Estimates:
     """Sums of powers of precision weights in cells, which `merge` needs, by name."""
-    return {} if along.products is None else {"cell_weight_products": along.products}
+    squares = along.by_squares
+    return {} if squares is None else {"cell_weight_products": squares.products}
 
 
 def _squares_of(along: cell_kernel.Cells) -> dict[str, FloatArray]:
     """What standard errors need of cells with unequal precision weights, by name."""
-    if along.squares is None or along.robust is None or along.robust_third is None:
+    if along.by_squares is None:
         return {}
+    variance, degrees = along.robust_variance
     return {
-        "cell_squares": along.squares,
-        "cell_robust_variance": along.robust,
-        "cell_robust_third_cumulant": along.robust_third,
-        "cell_degrees": along.degrees,
+        "cell_squares": along.by_squares.moments,
+        "cell_robust_variance": variance,
+        "cell_robust_third_cumulant": along.by_squares.third,
+        "cell_degrees": degrees,
     }
 
 
 def _pieces(cells: cell_kernel.Cells) -> accumulate.Pieces:
     """Cells as the pieces of a curve."""
-    none = np.zeros(len(cells.mean))
+    means, none = cells.means, np.zeros(len(cells.bin))
     return accumulate.Pieces(
-        cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, cells.share
+        cells.edges, means.mean, none, means.x_mean, cells.moment(2, 0), cells.share
     )
 
 
-def centred_curve(
-    pieces: accumulate.Pieces, edges: FloatArray, centering: str
-) -> tuple[FloatArray, float]:
-    """The centred curve at the edges of the bins, NaN where it is not known, and its offset."""
+def centred_curve(pieces: accumulate.Pieces, edges: FloatArray, centering: str) -> FloatArray:
+    """The centred curve at these edges, NaN where it is not known."""
     stretch = accumulate.known_stretch(pieces.share)
     pieces = pieces.stretch(stretch)
     width = np.diff(pieces.edges)
@@ -525,4 +515,4 @@ def centred_curve(
     elif centering != "start":
         zero = np.array([float(centering)])
         offset = float(accumulate.curve_at(pieces.edges, curve, pieces.slope, zero)[0])
-    return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges), offset
+    return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges)

@@ -42,8 +42,9 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.curves import CurveErrors, cell_sizes
-from rhale_stats.schema.feature_result import FeatureResult, bin_residuals, has_moments
+from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
+from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, without
 
@@ -93,9 +94,8 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     out = {name: estimate._replace(degrees=degrees[name]) for name, estimate in results.items()}
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
-        rows_of = [row for row, _ in features]
-        of_bins = bin_residuals(rows_of, ["third_moment", "fourth_moment"], effect.sizes["bin"])
-        moments = CentralMoments(of_bins[0], of_bins[1], effect["n_effective"].values)
+        of_bins, n = bin_residuals(effect), effect["n_effective"].values
+        moments = CentralMoments(of_bins.third_moment, of_bins.fourth_moment, n)
         if "squares" in effect:
             each = [{"n_effective": spread_rows(row)} for row, _ in features]
             counted = pad_features(each, effect.sizes["bin"])["n_effective"]

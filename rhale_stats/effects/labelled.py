@@ -15,6 +15,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
+from rhale_stats.schema.layout import with_derived
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import (
     SQUARE_MOMENTS,
@@ -43,16 +44,9 @@ ESTIMATES = (
     "effect",
     "heterogeneity",
     "n_obs",
-    "n_effective",
-    "weight_share",
-    "x_mean",
     "edge_value",
     "curve",
-    "curve_std",
-    "curve_std_sum",
-    "curve_offset",
     "average_effect",
-    "heterogeneity_index",
     "heterogeneity_output",
     "moments",
     *SPREAD,
@@ -63,9 +57,6 @@ FACTS: dict[str, dict[str, str | int | float]] = {
     "heterogeneity": {"estimator": "standard deviation of the residuals, math [6]", "ddof": 1},
     "spread": {"estimator": "standard deviation of residuals, math [66]"},
     "slope": {"estimator": "least squares, math [22]"},
-    "curve_std": {"estimator": "math [9], Eq. 16 of the paper"},
-    "curve_std_sum": {"estimator": "math [9], as in the paper's figures"},
-    "heterogeneity_index": {"estimator": "math [10]", "ddof": 0},
     "heterogeneity_output": {"estimator": "math [10]", "ddof": 1},
 }
 
@@ -83,10 +74,10 @@ def dataset(
     if "weight_products" in names:
         attrs = {"long_name": "product"}
         lines["weight_product"] = ("weight_product", list(WEIGHT_PRODUCTS), attrs)
-    if "cell_effect" in names:
+    if "cell_value" in names:
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)
-    return effects_of(local, estimates, names, facts, method, lines)
+    return with_derived(effects_of(local, estimates, names, facts, method, lines))
 
 
 class Method(NamedTuple):

@@ -252,7 +252,7 @@ def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimat
     if first.has_cells:
         parts = [_part(*each, "cell_") for each in zip(rows, cells, scales, strict=True)]
         ends = first["cell_value"].values
-        along = fine.cells_of(ends, edges, together, _squares(parts, together.means()))
+        along = fine.Cells.within(edges, ends, together, _squares(parts, together.means()))
         more = own_products(along)
     parts = [
         _part(row, moments.pooled(starts), scale, "")

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 # left may be the error of the fitted effect.
 NO_SPREAD = 0.01
 # What every feature has.
-SPREAD = (
-    *("spread", "spread_n_obs", "spread_share", "spread_degrees"),
-    *("spread_third_moment", "spread_fourth_moment", "spread_edge_value"),
-)
+SPREAD = ("spread", "spread_edge_value")
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
@@ -91,7 +88,6 @@ def spread_between(edges: FloatArray, fitted: FittedBins) -> Estimates:
     bins = kernel.residuals(fitted.rows.cells, *_fitted_effect(fitted)).merged(starts)
     return {
         "spread": np.sqrt(bins.moment("square")),
-        **kernel.in_bins(bins),
         "spread_edge_value": np.append(fitted.edges[starts], fitted.edges[-1]),
     }
 

@@ -84,7 +84,6 @@ from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.feature_result import (
     FeatureResult,
     Result,
-    bin_residuals,
     each_feature,
     has_moments,
     one_feature,
@@ -100,6 +99,7 @@ from rhale_stats.schema.features import (
     units_of,
     with_units,
 )
+from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.parts import over_outputs
@@ -953,9 +953,8 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
     """
     spread, n = [effect.variables[name].values for name in ("heterogeneity", "n_effective")]
     features = each_feature(effect)
-    (fourth,) = bin_residuals(features, ["fourth_moment"], effect.sizes["bin"])
     with np.errstate(invalid="ignore", divide="ignore"):
-        by_bin = fourth / spread**4
+        by_bin = bin_residuals(effect).fourth_moment / spread**4
     least = np.array([[least_effect(row)] for row in features])
     usable = np.isfinite(by_bin) & (spread > least) & (n >= 4)
     rows = np.where(usable, n, 0.0)

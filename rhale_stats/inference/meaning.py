@@ -10,8 +10,9 @@ from scipy import special
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.models.parametric import STEP
-from rhale_stats.schema.feature_result import FeatureResult, Result, bin_residuals, each_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result
 from rhale_stats.schema.features import resolution
+from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.levels import NOMINAL
 
 # Reasons.
@@ -112,12 +113,11 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     """
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2
-    rows = each_feature(effect)
-    x_variance, x_covariance = bin_residuals(rows, ["x_variance", "x_covariance"], n.shape[-1])
-    line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
+    of_bins, errors = bin_residuals(effect), effect["local_effect_error"].values
+    line, statistic = bin_error.linear_part(variance, of_bins.x_variance, of_bins.x_covariance, n)
     least = [
-        resolution(row.bin_means, float(row["local_effect_error"])) if row.sizes["bin"] else 0.0
-        for row in rows
+        resolution(means, float(error)) if np.isfinite(means).any() else 0.0
+        for means, error in zip(of_bins.mean, errors, strict=True)
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
         pvalue = np.where(n >= TESTED_ROWS, 2 * special.stdtr(n - 2, -np.sqrt(statistic)), np.nan)

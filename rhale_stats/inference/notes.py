@@ -14,6 +14,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.schema.feature_result import Result
+from rhale_stats.schema.variables import answer_first
 
 # What edges that were chosen by the local effects do to standard errors.
 CHOSEN_BINS = (
@@ -66,9 +67,9 @@ def how_made(result: Result, name: str, level: float) -> str:
 def interval_notes(effect: xr.Dataset) -> list[str]:
     """Intervals and bands in the data: at which level, of what, by which method."""
     alike: dict[str, list[str]] = {}
-    for name in effect.data_vars:
+    for name in answer_first(effect.data_vars):
         if str(name).endswith(("_ci", "_band")):
-            facts = effect[name].attrs
+            facts = effect.variables[name].attrs
             how = f"{facts['ci_prob']:.3g}, {facts['kind']}, {facts['method']}; {facts['source']}"
             alike.setdefault(how, []).append(str(name))
     return [f"In the result: {', '.join(names)} ({how})." for how, names in alike.items()]

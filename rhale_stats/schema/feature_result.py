@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from functools import cached_property
 from itertools import filterfalse, repeat
 from typing import Any, TypeAlias
@@ -20,7 +20,6 @@ from rhale_stats.schema.curves import OF_LINES, CurveCells, CurveErrors, Feature
 from rhale_stats.schema.features import OWN_FACTS, feature_position, stores_errors
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import CATEGORICAL
-from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import LINE_MOMENTS, selected
 
 # What features on an axis have where precision weights differ.
@@ -285,24 +284,24 @@ class FeatureResult(dict[str, xr.Variable]):
                 third=self._third_of_bins,
                 sign=sign,
             )
-        cells = cell_kernel.cells_of(self.cell_edges, self["edge_value"].values, self.moments)
-        used = slice(0, len(cells.mean))
+        cells = cell_kernel.Cells.within(self["edge_value"].values, self.cell_edges, self.moments)
+        used = slice(0, len(cells.bin))
         share = self["cell_share"].values[used]
-        none = np.zeros(used.stop)
-        variance, degrees, squares = cells.variance, cells.degrees, None
-        third = skewness.third_cumulant(cells.third_moment, cells.n_effective)
+        none, means, squares = np.zeros(used.stop), cells.means, None
+        variance, degrees = cells.variance
+        third = skewness.third_cumulant(cells.moment(0, 3), cells.n_effective)
         if "cell_squares" in self:
             variance, degrees, squares, third = [
                 np.asarray(self[f"cell_{name}"].values[used])
                 for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
             ]
         return CurveCells(
-            Pieces(cells.edges, cells.mean, none, cells.x_mean, cells.x_variance, share),
+            Pieces(cells.edges, means.mean, none, means.x_mean, cells.moment(2, 0), share),
             cells.bin,
             variance,
             cells.n_effective,
             degrees,
-            cells.x_covariance,
+            cells.moment(1, 1),
             np.zeros((used.stop, len(LINE_MOMENTS))),
             accumulate.known_stretch(share),
             shared=True,
@@ -407,11 +406,3 @@ class FeatureResult(dict[str, xr.Variable]):
 def has_moments(effect: xr.Dataset | FeatureResult) -> bool:
     """Whether standard errors follow from the moments of the rows, which the result holds."""
     return MOMENTS in effect and "debiased" not in effect.attrs
-
-
-def bin_residuals(
-    rows: Sequence[FeatureResult], names: Sequence[str], n_bins: int
-) -> list[FloatArray]:
-    """Fields of the residuals of features, padded to ``n_bins``, each of shape (feature, bin)."""
-    each = [row.residuals for row in rows]
-    return [padded([getattr(residuals, name) for residuals in each], [n_bins]) for name in names]

@@ -22,8 +22,8 @@ from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as spread_kernel
-from rhale_stats.arrays.cell_moments import CellMoments, Line
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.cell_moments import CellMoments, Line, residual_moments
+from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
 from rhale_stats.schema.features import is_of_outcome, stores_errors
 from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.levels import CATEGORICAL
@@ -537,93 +537,195 @@ def _along_bins(result: xr.Dataset, parameter: str) -> xr.Dataset:
 # --- what follows from the moments ----------------------------------------------------------------
 
 
+# What its variables say beside their names and units.
+FACTS: dict[str, dict[str, str | int]] = {
+    "curve_std": {"estimator": "math [9], Eq. 16 of the paper"},
+    "curve_std_sum": {"estimator": "math [9], as in the paper's figures"},
+    "heterogeneity_index": {"estimator": "math [10]", "ddof": 0},
+}
+
+
+def with_derived(result: xr.Dataset) -> xr.Dataset:
+    """A complete result whose variables that follow from its moments are written out."""
+    return with_variables(result, _derived(result, _complete_axes(result)))
+
+
+def bin_residuals(effect: xr.Dataset) -> ResidualMoments:
+    """Moments of the local effects about the fits of all bins of a complete result, (feature, bin).
+
+    NaN beyond the bins of a feature.
+    """
+    state = _State.of_result(effect, _complete_axes(effect))
+    cells, _, starts, is_bin = state.runs(state.edges)
+    slope = state.values["slope"][is_bin] if "slope" in state.values else None
+    out = []
+    for values in residual_moments(cells, starts, slope):
+        padded = None if values is None else np.full((*is_bin.shape, *values.shape[1:]), np.nan)
+        if padded is not None:
+            padded[is_bin] = values
+        out.append(padded)
+    return ResidualMoments(*out)
+
+
 def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
     """What follows from the moments and the estimates of a result, and is not in it."""
-    needed = [MOMENTS, "heterogeneity", "curve", METHOD]
-    optional = ("slope", "cell_curve", "curve_cov", "level_share")
-    needed += [name for name in optional if name in result.variables]
-    values = {}
-    for name in needed:
-        data = result.variables[name]
-        rest = [str(dim) for dim in data.dims if dim not in axes.lead]
-        values[name] = _broadcast(result, data, (*axes.lead, *rest))
-    rows = {
-        place: _of_feature(
-            {name: array[place] for name, array in values.items()}, bins, cells, spread
-        )
-        for place, bins, cells, spread in axes.rows()
-        if len(bins)
-    }
-    # Features may all be constant.
-    names = [*ALWAYS, *(OF_SPREAD if "spread" in result.data_vars else ())]
-    names = list(dict.fromkeys([*names, *[name for row in rows.values() for name in row]]))
+    state = _State.of_result(result, axes)
+    values = state.of_bins()
+    if state.has_cells.any():
+        values |= state.of_cells()
+    if "spread" in result.data_vars:
+        values |= state.of_spread()
     out = {}
-    for name in [name for name in names if name not in result.variables]:
-        rest = [dim for dim in EFFECT_VARIABLES[name][0] if dim != "feature"]
-        shape = [result.sizes[dim.removesuffix("_other")] for dim in (*axes.lead, *rest)]
-        array = np.full(shape, 0.0 if name in COUNTS else np.nan)
-        for place, row in rows.items():
-            if name in row:
-                part: tuple[int | slice, ...] = (*place, *map(slice, np.shape(row[name])))
-                array[part] = row[name]
-        if name == "spread_n_obs":
-            array = np.rint(array).astype(np.int64)
-        out[name] = variable(name, array, EFFECT, (*axes.lead, *rest))
+    for name in values.keys() - result.variables.keys():
+        array = values[name].reshape(*axes.bins.shape[:-1], *values[name].shape[1:])
+        if name in COUNTS:
+            array = np.nan_to_num(array)
+        rest = EFFECT_VARIABLES[name][0][1:]
+        out[name] = variable(name, array, EFFECT, (*axes.lead, *rest), **FACTS.get(name, {}))
     return out
 
 
-def _of_feature(
-    values: Mapping[str, NDArray[Any]],
-    edges: FloatArray,
-    cell_edges: FloatArray,
-    spread: FloatArray,
-) -> dict[str, Any]:
-    """What follows from the moments of one feature, by name."""
-    n, has_cells = len(edges) - 1, bool(len(cell_edges))
-    n_cells = len(cell_edges) - 1 if has_cells else n
-    cells = CellMoments(np.ascontiguousarray(values[MOMENTS][:n_cells].T))
-    starts = np.searchsorted(cell_edges, edges[:-1]) if has_cells else np.arange(n)
-    bins, width = cells.pooled(starts, degree=2).means(), np.diff(edges)
-    heterogeneity, curve = values["heterogeneity"][:n], values["curve"][: n + 1]
-    slope = values["slope"][:n] if "slope" in values else np.zeros(n)
-    std, std_sum = accumulate.spread_along(curve, heterogeneity, width)
-    # Of the residuals, as the heterogeneity is (math [6]).
-    with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = bins.weight - (1 + (slope != 0)) * bins.weight_sq / bins.weight
-    squares = np.nan_to_num(heterogeneity**2 * freedom)
-    at_cells = values["cell_curve"] if has_cells else curve
-    values_of_curve = at_cells[np.isfinite(at_cells)]
-    out = {
-        "n_effective": sums.n_effective(bins),
-        "weight_share": bins.weight / bins.weight.sum(),
-        "x_mean": bins.x_mean,
-        "curve_std": std,
-        "curve_std_sum": std_sum,
-        "curve_offset": 0.0 - values_of_curve[0] if len(values_of_curve) else np.nan,
-        "heterogeneity_index": accumulate.heterogeneity_index(squares, bins.weight, width),
-    }
-    if not has_cells and "level_share" in values and values["level_share"].any():
-        # Rows at a level are in the steps on both sides of it.
-        share = values["level_share"][: n + 1]
-        out["weight_share"] = share[:-1] + share[1:]
-        covariance = values["curve_cov"][: n + 1, : n + 1]
-        steps = np.diff(np.diff(covariance, axis=0), axis=1)
-        out["effect_cov"] = np.where(
-            np.abs(steps) > ROUNDING * np.abs(covariance).max(), steps, 0.0
-        )
-    if not has_cells:
+class _Runs(NamedTuple):
+    """Cells of several features, one behind the other, and runs of them.
+
+    ``has_cell`` (feature, cell) and ``has_run`` (feature, run) are true where these are; ``starts``
+    are the first cells of the runs.
+    """
+
+    cells: CellMoments
+    has_cell: NDArray[np.bool_]
+    starts: IntArray
+    has_run: NDArray[np.bool_]
+
+
+class _State(NamedTuple):
+    """The moments of the rows (moment, feature, cell), edges and ``values`` of all features."""
+
+    values: dict[str, NDArray[Any]]
+    edges: FloatArray
+    cell_edges: FloatArray
+    spread_edges: FloatArray
+    table: FloatArray
+
+    @classmethod
+    def of_result(cls, result: xr.Dataset, axes: _Axes) -> _State:
+        needed = [MOMENTS, "heterogeneity", "curve", METHOD]
+        needed += ["slope", "cell_curve", "curve_cov", "level_share", "effect_slope_correlation"]
+        values, n_features = dict[str, NDArray[Any]](), int(np.prod(axes.bins.shape[:-1]))
+        for name in filter(result.variables.__contains__, needed):
+            data = result.variables[name]
+            rest = [str(dim) for dim in data.dims if dim not in axes.lead]
+            array = _broadcast(result, data, (*axes.lead, *rest))
+            values[name] = array.reshape(n_features, *array.shape[len(axes.lead) :])
+        edges = [part.reshape(n_features, part.shape[-1]) for part in axes[2:]]
+        table = np.moveaxis(values.pop(MOMENTS), -1, 0)
+        # Beyond the cells of a feature there are no rows.
+        return cls(values, *edges, np.where(np.isnan(table[1]), 0.0, table))
+
+    @property
+    def has_cells(self) -> NDArray[np.bool_]:
+        """Which curves are accumulated from cells."""
+        return np.asarray(np.isfinite(self.cell_edges).any(axis=-1))
+
+    def runs(self, edges: FloatArray) -> _Runs:
+        """Runs of cells between ``edges``, of the features that have some."""
+        has_run, has_cells = np.isfinite(edges[:, 1:]), self.has_cells
+        n_cells = np.isfinite(np.where(has_cells[:, None], self.cell_edges, np.nan)).sum(axis=-1)
+        n_cells = np.where(has_cells, n_cells, np.isfinite(self.edges).sum(axis=-1)) - 1
+        n_cells = np.where(has_run.any(axis=-1), n_cells, 0)
+        has_cell = np.arange(self.table.shape[-1]) < n_cells[:, None]
+        first = np.tile(np.arange(edges.shape[-1] - 1), (len(edges), 1))
+        for number in np.flatnonzero(has_cells):
+            first[number] = np.searchsorted(self.cell_edges[number], edges[number, :-1])
+        starts = (first + (np.cumsum(n_cells) - n_cells)[:, None])[has_run]
+        return _Runs(CellMoments(self.table[:, has_cell]), has_cell, starts, has_run)
+
+    def of_bins(self) -> dict[str, FloatArray]:
+        """What follows in bins, and at their edges."""
+        values, (cells, has_cell, starts, is_bin) = self.values, self.runs(self.edges)
+        table = np.zeros((len(self.table), *is_bin.shape))
+        table[:, is_bin] = cells.pooled(starts, degree=2).table
+        bins, heterogeneity = CellMoments(table).means(), values["heterogeneity"]
+        has_slopes = "slope" in values
+        slope = np.nan_to_num(values["slope"]) if has_slopes else np.zeros(is_bin.shape)
+        width = np.diff(self.edges)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Of the residuals, as the heterogeneity is (math [6]).
+            freedom = bins.weight - (1 + (slope != 0)) * bins.weight_sq / bins.weight
+            squares = np.nan_to_num(heterogeneity**2 * freedom)
+            index = accumulate.heterogeneity_index(squares, bins.weight, width)
+            share = bins.weight / bins.weight.sum(axis=-1, keepdims=True)
+        std, std_sum = accumulate.spread_along(values["curve"], heterogeneity, width)
+        out = {
+            "n_effective": sums.n_effective(bins),
+            "weight_share": share,
+            "x_mean": bins.x_mean,
+            "curve_std": std,
+            "curve_std_sum": std_sum,
+            "curve_offset": 0.0 - _first_known(values["curve"]),
+            "heterogeneity_index": np.where(is_bin.any(axis=-1), index, np.nan),
+        }
+        if "level_share" in values and values["level_share"].any():
+            out |= self._of_levels(share, is_bin)
+        if has_slopes and self.has_cells.any() and "effect_slope_correlation" not in values:
+            bin_of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells.weight)))
+            lines = [part[is_bin][bin_of] for part in Line.through(bins, slope)]
+            products = Line(*lines).sums(cells, sums.LEVEL_POWERS)
+            width = np.diff(self.cell_edges)[has_cell]
+            correlation = np.full(is_bin.shape, np.nan)
+            correlation[is_bin] = cell_kernel.slope_correlation(
+                products, width, cells.weight, bin_of, slope[is_bin]
+            )
+            correlation[~self.has_cells] = np.nan
+            out["effect_slope_correlation"] = correlation
         return out
-    out |= {"cell_effect": cells.means().mean, "cell_share": cells.weight / cells.weight.sum()}
-    length = np.diff(starts, append=n_cells)
-    if "slope" in values:
-        products = Line.through(bins, slope).repeated(length).sums(cells, sums.LEVEL_POWERS)
-        bin_of = np.repeat(np.arange(n), length)
-        out["effect_slope_correlation"] = cell_kernel.slope_correlation(
-            products, np.diff(cell_edges), cells.weight, bin_of, slope
-        )
-    if len(spread):
-        sloped = str(values[METHOD]) != "finite_difference"
-        effect, left = spread_kernel.effect_in_cells(cells, sloped=sloped)
-        residuals = spread_kernel.residuals(cells, effect, left)
-        out |= spread_kernel.in_bins(residuals.merged(np.searchsorted(cell_edges, spread[:-1])))
-    return out
+
+    def _of_levels(self, share: FloatArray, is_bin: NDArray[np.bool_]) -> dict[str, FloatArray]:
+        """Shares of the rows in steps between levels, and covariances of the steps."""
+        levels, covariance = self.values["level_share"], self.values["curve_cov"]
+        has_levels = ~self.has_cells & (np.nan_to_num(levels) > 0).any(axis=-1)
+        # Rows at a level are in the steps on both sides of it.
+        both = np.where(is_bin, levels[:, :-1] + levels[:, 1:], 0.0)
+        steps = np.diff(np.diff(covariance, axis=1), axis=2)
+        largest = np.nanmax(np.abs(covariance), axis=(1, 2), keepdims=True, initial=0.0)
+        steps = np.where(np.abs(steps) <= ROUNDING * largest, 0.0, steps)
+        return {
+            "weight_share": np.where(has_levels[:, None], both, share),
+            "effect_cov": np.where(has_levels[:, None, None], steps, np.nan),
+        }
+
+    def of_cells(self) -> dict[str, FloatArray]:
+        """What follows in cells of the curve."""
+        cells, has_cells = CellMoments(self.table), self.has_cells
+        first = [_first_known(self.values[name]) for name in ("cell_curve", "curve")]
+        with np.errstate(invalid="ignore"):
+            share = cells.weight / cells.weight.sum(axis=-1, keepdims=True)
+        return {
+            "cell_effect": np.where(has_cells[:, None], cells.means().mean, np.nan),
+            "cell_share": np.where(np.isfinite(self.cell_edges[:, 1:]), share, np.nan),
+            "curve_offset": 0.0 - np.where(has_cells, *first),
+        }
+
+    def of_spread(self) -> dict[str, FloatArray]:
+        """What follows in the bins of the spread."""
+        cells, has_cell, starts, is_bin = self.runs(self.spread_edges)
+        out = {name: np.full(is_bin.shape, np.nan) for name in OF_SPREAD}
+        means, slope = cells.means(), np.zeros(len(cells.weight))
+        ends = np.cumsum(has_cell.sum(axis=-1))
+        for number in np.flatnonzero(self.values[METHOD].astype(str) != "finite_difference"):
+            part = slice(ends[number] - has_cell[number].sum(), ends[number])
+            slope[part] = spread_kernel.slopes_along(means.mean[part], means.x_mean[part])
+        left = spread_kernel.share_left(sums.n_effective(means), spread_kernel.OF_CELL)
+        residuals = spread_kernel.residuals(cells, Line.through(means, slope), left)
+        for name, values in spread_kernel.in_bins(residuals.merged(starts)).items():
+            out[name][is_bin] = values
+        weight = out["spread_share"]
+        out["spread_share"] = weight / np.nansum(weight, axis=-1, keepdims=True)
+        out["spread_n_obs"] = np.rint(np.nan_to_num(out["spread_n_obs"])).astype(np.int64)
+        return out
+
+
+def _first_known(values: FloatArray) -> FloatArray:
+    """The first number of every feature, (feature, ...) -> (feature,); NaN where there is none."""
+    first = np.argmax(np.isfinite(values), axis=-1)
+    return np.take_along_axis(values, first[:, None], axis=-1)[:, 0]

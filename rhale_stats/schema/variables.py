@@ -31,16 +31,17 @@ def with_variables(
         sizes = {**variable.sizes, **sizes}
         fits = sizes == {**sizes, **variable.sizes}
         replaced = name in present and (name not in new or present[name].dims != variable.dims)
-        if not fits or replaced or name in dataset.coords:
+        if not fits or replaced or name in dataset._coord_names:
             # Which may remove a dimension, or is refused: xarray knows.
             return dataset.assign(added).assign_coords({} if coords is None else coords.coords)
-    # Variables are shared with no other result, so that their attributes are not, either.
-    out = dataset.copy()
+    # Variables are shared with no other result, so that their attributes are not, either: those of
+    # effects in bins are made anew when their compact form is.
+    out = dataset if "moments" in dataset.data_vars else dataset.copy()
     return out._replace(
         {**out.variables, **new, **coordinates},
-        coord_names={*out.coords, *coordinates},
+        coord_names={*out._coord_names, *coordinates},
         dims=sizes,
-        indexes=dict(out.xindexes) | ({} if coords is None else dict(coords.xindexes)),
+        indexes=out._indexes | ({} if coords is None else coords._indexes),
     )
 
 

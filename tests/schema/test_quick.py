@@ -74,14 +74,15 @@ def test_what_does_not_fit_is_left_to_xarray(effect):
     xr.testing.assert_identical(other, effect.assign(effect=("feature", np.zeros(3))))
 
 
-def test_results_share_no_attributes(effect):
-    made = with_variables(effect, {"one": ("feature", np.zeros(3))})
-    made["effect"].attrs["mine"] = 1
-    made["bin"].attrs["mine"] = 1
-    made.attrs["mine"] = 1
-    assert "mine" not in effect.attrs
-    assert "mine" not in effect["effect"].attrs
-    assert "mine" not in effect["bin"].attrs
+@pytest.mark.parametrize(("name", "coordinate"), [("effect", "bin"), ("curve", "grid")])
+def test_results_share_no_attributes(effect, name, coordinate):
+    """What a user writes into one result is in no other, and in none that comes later."""
+    if name == "curve":
+        effect = rs.pdp(lambda X: X[:, 0] ** 2, np.linspace(0, 1, 60).reshape(30, 2))
+    made = rs.confint(effect)
+    made[name].attrs["mine"] = made[coordinate].attrs["mine"] = made.attrs["mine"] = 1
+    for other in (effect, rs.confint(effect), rs.std_error(effect)):
+        assert not any("mine" in part.attrs for part in (other, other[name], other[coordinate]))
 
 
 def test_a_dataset_of_variables_is_that_of_xarray(effect):
