@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.arguments.survey import GroupsOrDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, design_text
 from rhale_stats.arguments.times import as_values
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays import accumulate, influence, intervals
@@ -19,11 +19,10 @@ from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.effects.cluster_robust import (
     Clusters,
     Grouped,
-    GroupWeights,
     blocks,
     centres,
     grouped_levels,
-    lines_of,
+    units_of_rows,
 )
 from rhale_stats.effects.errors import opened, with_std_error
 from rhale_stats.effects.fit import (
@@ -54,7 +53,7 @@ from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors, interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
 from rhale_stats.schema.features import feature_names, is_grouped, label_of
-from rhale_stats.schema.identity import check_same_output, fingerprint_of, row_labels, same_rows
+from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
 from rhale_stats.schema.levels import level_names, level_text
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import rows_of_feature
@@ -238,13 +237,7 @@ def pairs_of(
         unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
     else:
         either = used[0] | used[1]
-        weight = paired[0]["weight"].values if "weight" in paired[0] else None
-        code = row_groups(groups, row_labels(paired[0]), either, "groups", "pairs", weight)
-        if isinstance(code, SamplingDesign):
-            design, code = code, code.cluster[code.rows]
-        n_groups = int(code.max(initial=-1)) + 1 if design is None else design.n_clusters
-        if n_groups < 2:
-            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
+        code, n_groups, design = units_of_rows(groups, paired[0], either, "pairs")
         # Rows that neither effect uses do not count in any group.
         unit = np.zeros(sizes[0], dtype=np.int64)
         unit[either] = code
@@ -392,24 +385,16 @@ def _influences(
         return grouped_levels(
             row, side.rows, side.position(row), side.group, side.n_groups, repeats
         )
-    x, g = side.columns(row)
-    every, stretch = bin_index(fit.cells.pieces.edges, x), fit.cells.stretch
-    # Rows beyond a gap do not contribute to the curve.
-    on_curve = (every >= stretch.start) & (every < stretch.stop)
     pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
     if repeats is None:
-        block = blocks(fit.cells, every, side.group)
-        total = np.bincount(every, side.rows.weight, len(block)).astype(np.float64)
-        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, total)[fit.cells.stretch])
+        cells = fit.cells
+        cell = bin_index(cells.pieces.edges, side.columns(row)[0])
+        block = blocks(cells, cell, side.group)
+        total = np.bincount(cell, side.rows.weight, len(block)).astype(np.float64)
+        pieces = pieces._replace(mean=centres(cells.pieces, block, total)[cells.stretch])
         # Numbers of the blocks of the stretch, from 0 on.
-        block = np.unique(block[fit.cells.stretch], return_inverse=True)[1]
-    k, x, g = bin_index(fit.pieces.edges, x[on_curve]), x[on_curve], g[on_curve]
-    weight = None if side.rows.weight is None else side.rows.weight[on_curve]
-    weights = GroupWeights.from_rows(
-        k, side.group[on_curve], side.n_groups, weight, side.rows.frequency, repeats
-    )
-    sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, weights.group, side.n_groups)
-    return weights.corrected(sums, block, lines_of(pieces, weights, x))
+        block = np.unique(block[cells.stretch], return_inverse=True)[1]
+    return side.curve_sums(row, fit, pieces).influences(pieces, fit.curve, block, repeats)
 
 
 # --- tests of no difference between two curves ----------------------------------------------------

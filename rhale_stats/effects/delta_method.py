@@ -181,14 +181,11 @@ def row_influences(
     if row.is_categorical:
         steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
         return steps, steps
-    (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, row.curve
-
-    def sums(pieces: accumulate.Pieces) -> RowSums:
-        k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
-        return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
-
-    cells = sums(fit.cells.pieces)
-    return cells, sums(row.pieces) if row.has_cells else cells
+    sums, pieces = clusters.sums(row), fit.cells.pieces
+    cells = sums.cells.row_sums(pieces, row.curve.evaluate(pieces.edges))
+    if not row.has_cells:
+        return cells, cells
+    return cells, sums.bins.row_sums(row.pieces, row.curve.evaluate(row.pieces.edges))
 
 
 def _spread_weights(row: FeatureResult, clusters: Clusters) -> sparse.csr_array:

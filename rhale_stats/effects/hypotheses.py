@@ -11,12 +11,10 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.bins.description import RULES, has_fact
 from rhale_stats.effects.anova_test import (
     MAX_DF,
@@ -26,7 +24,7 @@ from rhale_stats.effects.anova_test import (
     fill_spread,
     least_of_cells,
 )
-from rhale_stats.effects.cluster_robust import Clusters
+from rhale_stats.effects.cluster_robust import Clusters, units_of_rows
 from rhale_stats.effects.delta_method import (
     Influences,
     estimate_changes,
@@ -59,7 +57,6 @@ from rhale_stats.schema.features import (
     stores_errors,
     units_in,
 )
-from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.parts import features_by_rows, has_own_rows, over_outputs
 from rhale_stats.schema.validation import validated
@@ -562,16 +559,10 @@ def _influences(
             f"are of {source}. averages has both."
         )
     local, design = check_local(local), None
-    n_rows = local.sizes["obs"]
-    code: IntArray = np.arange(n_rows)
+    n_units = local.sizes["obs"]
+    code: IntArray = np.arange(n_units)
     if groups is not None:
-        weight = local["weight"].values if "weight" in local else None
-        used = np.ones(n_rows, dtype=bool)
-        grouped = row_groups(groups, row_labels(local), used, "groups", weight=weight)
-        if isinstance(grouped, SamplingDesign):
-            design, grouped = grouped, grouped.cluster
-        code = grouped
-    n_units = int(code.max()) + 1
+        code, n_units, design = units_of_rows(groups, local, np.ones(n_units, dtype=bool))
     sizes = {"effect": row.sizes["bin"], "curve": row[row.curve_name].size, "average_effect": 1}
     if fit is None:
         return np.zeros((n_units if design is None else len(design.factor), sizes[estimand]))

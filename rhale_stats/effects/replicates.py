@@ -498,12 +498,7 @@ def _accelerations(
     on_curve, stretch = cells, fit.cells.stretch
     if not row.is_categorical and len(every.share) != stretch.stop - stretch.start:
         # The curve is known only on a stretch of the axis: use the rows there.
-        (x, g), weight = clusters.columns(row), clusters.rows.weight
-        k = bin_index(every.edges, x)
-        inside = (k >= stretch.start) & (k < stretch.stop)
-        k, x, g, unit = k[inside] - stretch.start, x[inside], g[inside], clusters.group[inside]
-        weight = None if weight is None else weight[inside]
-        on_curve = influence.row_sums(fit.pieces, fit.curve, k, x, g, weight, unit, len(size))
+        on_curve = clusters.curve_sums(row, fit, fit.pieces).row_sums(fit.pieces, fit.curve)
     return (
         _acceleration(*_powers(effect_influences(cells, fit.cells), size)),
         _acceleration(*_powers(bins.variance, size)),
