@@ -19,6 +19,7 @@ from rhale_stats.bins.description import RULES, has_fact
 from rhale_stats.effects.anova_test import (
     MAX_DF,
     RIGID,
+    BinSelection,
     Wald,
     anova_test,
     fill_spread,
@@ -45,7 +46,7 @@ from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row, 
 from rhale_stats.printing.text import bin_labels, holds_model
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors
-from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, has_moments
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -53,7 +54,6 @@ from rhale_stats.schema.features import (
     is_grouped,
     is_of_outcome,
     methods_of,
-    resolution,
     stores_errors,
     units_in,
 )
@@ -111,13 +111,13 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     if not 0 < delta < np.inf:
         raise ValueError(f"delta must be positive and finite; got {delta!r}.")
     effect = with_std_error(effect)
-    rows = []
-    for number in range(effect.sizes["feature"]):
-        row = one_feature(effect, number)
-        rows.append(_small(row, delta) if row.sizes["bin"] else Wald(reason=CONSTANT))
+    tests = [
+        _small(row, delta) if row.sizes["bin"] else Wald(reason=CONSTANT)
+        for row in each_feature(effect)
+    ]
     return labelled_test(
         effect,
-        fields_of_tests(rows),
+        fields_of_tests(tests),
         adjust,
         null=f"some effect is {delta:g} or more, or -{delta:g} or less",
         source=str(effect["effect_se"].attrs["source"]),
@@ -130,18 +130,18 @@ def _small(row: FeatureResult, delta: float) -> Wald:
     slope, half = row.slopes, np.diff(row["edge_value"].values) / 2
     linear = slope != 0
     effect, degrees = row["effect"].values, bin_degrees(row)
-    n = row["n_effective"].values
-    least = resolution(effect, float(row["local_effect_error"]))
     se = [row["effect_se"].values]
     values = [effect]
     if linear.any():
         noise = noise_in_the_middle(row)
         for end in (-half, half):
             values.append(effect + slope * end)
-            se.append(np.sqrt(np.maximum(noise.variance_along(np.ones(len(n)), end * linear), 0.0)))
+            variance = noise.variance_along(np.ones(len(half)), end * linear)
+            se.append(np.sqrt(np.maximum(variance, 0.0)))
     value = np.array(values)
     # Ratios to an error near 0 stay within floating point, cubed as well.
-    error = np.maximum(np.maximum(np.array(se), least), 1e-100 * (np.abs(value) + delta))
+    least = np.maximum(meaning.least_effect(row), 1e-100 * (np.abs(value) + delta))
+    error = np.maximum(np.array(se), least)
     skewness = _skewness(row, np.array(se))
     # What an effect of delta, or of -delta, would have as its error.
     above, below = [unskewed((value - end) / error, skewness) for end in (delta, -delta)]
@@ -158,9 +158,15 @@ def _small(row: FeatureResult, delta: float) -> Wald:
 
 def _skewness(row: FeatureResult, se: FloatArray) -> FloatArray:
     """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
-    skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.nan_to_num(skewness * np.minimum(se[:1] / se, 1.0) ** 3))
+        return np.asarray(np.nan_to_num(_of_effects(row) * np.minimum(se[:1] / se, 1.0) ** 3))
+
+
+def _of_effects(row: FeatureResult) -> FloatArray:
+    """Skewness of the errors of the effects; 0 where it is not known."""
+    if "effect_skewness" in row:
+        return np.asarray(row["effect_skewness"].values)
+    return np.zeros(row.sizes["bin"])
 
 
 # --- tests of zero, constant and homogeneous effects ----------------------------------------------
@@ -213,18 +219,18 @@ def wald_test(
             f"with null {null!r}. Leave it out."
         )
     effect = check_effect(effect)
-    names = feature_names(effect)
-    if null == "homogeneous":
-        columns = (
-            {} if local is None else own_columns(estimation_rows(check_local(local), effect), names)
-        )
-        rows = [_homogeneous(one_feature(effect, name), columns.get(name)) for name in names]
-    elif null in SIGNS:
+    columns: dict[str, tuple[Rows, int]] = {}
+    if null != "homogeneous":
         effect = with_std_error(effect)
-        rows = [_monotone(one_feature(effect, name), SIGNS[null]) for name in names]
-    else:
-        effect = with_std_error(effect)
-        rows = [_equal_at_least(one_feature(effect, name), null, method) for name in names]
+    elif local is not None:
+        columns = own_columns(estimation_rows(check_local(local), effect), feature_names(effect))
+
+    def tested(row: FeatureResult) -> Wald:
+        if null == "homogeneous":
+            return _homogeneous(row, columns.get(row.name))
+        return _monotone(row, SIGNS[null]) if null in SIGNS else _equal(row, null, method)
+
+    rows = [_without_test(row, null) or tested(row) for row in each_feature(effect)]
     # The normal scores of rows are compared with chi-squared, everything else with F.
     compared_with_f = null in ("zero", "constant") and (method == "box" or stores_errors(effect))
     by = f", method {method!r}" if null in ("zero", "constant") else ""
@@ -258,57 +264,52 @@ def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, An
     return {name: tests[name] for name in names if name in tests}
 
 
-def _equal_at_least(row: FeatureResult, null: str, method: str) -> Wald:
-    """Test of equality; of few groups, P is not below that of a wild cluster bootstrap."""
-    test, name = _equal(row, null, method), f"{null}_pvalue"
-    least = float(row[name]) if name in row else np.nan
-    few = np.isfinite([test.p_value, least]).all() and "effect_se_model" not in row
-    return test._replace(p_value=max(test.p_value, least)) if few else test
+def _without_test(row: FeatureResult, null: str) -> Wald | None:
+    """The result of a feature that has no test, with the reason; None where it has one."""
+    if not row.sizes["bin"]:
+        return Wald(reason=CONSTANT)
+    if null == "homogeneous":
+        return None
+    if null != "zero" and meaning.is_unordered(row):
+        return Wald(reason=meaning.ORDER)
+    if null == "constant" and row.sizes["bin"] == 1 and not row.slopes.any():
+        return Wald(df=0.0, reason=meaning.ONE_BIN)
+    reason = meaning.of_effects(row)
+    return Wald(reason=reason) if reason else None
 
 
 def _equal(row: FeatureResult, null: str, method: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
-    if not row.sizes["bin"]:
-        return Wald(reason=CONSTANT)
-    if null == "constant":
-        if meaning.is_unordered(row):
-            return Wald(reason=meaning.ORDER)
-        if row.sizes["bin"] == 1 and not row.slopes.any():
-            return Wald(df=0.0, reason=meaning.ONE_BIN)
-    if reason := meaning.of_effects(row):
-        return Wald(reason=reason)
     test = anova_test(row, null)
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
-    if method == "box" and not is_of_outcome(row):
-        return test
-    if row.stores_errors:
-        other = _grouped(row, null)
-    else:
-        other = (_correlated if row.is_categorical else _sum_of_squares)(row, null)
-    return other._replace(size=test.size, size_low=test.size_low, size_high=test.size_high)
+    if method == "wald" or is_of_outcome(row):
+        size = {name: getattr(test, name) for name in ("size", "size_low", "size_high")}
+        if row.stores_errors:
+            test = _grouped(row, null)._replace(**size)
+        else:
+            of_rows = _correlated if row.is_categorical else _sum_of_squares
+            test = of_rows(row, null)._replace(**size)
+    by_bootstrap = f"{null}_pvalue"
+    if by_bootstrap in row and "effect_se_model" not in row:
+        # Of few groups: P is not below that of a wild cluster bootstrap.
+        least = float(row[by_bootstrap])
+        return test._replace(p_value=least) if least > test.p_value else test
+    return test
 
 
 def _monotone(row: FeatureResult, sign: float) -> Wald:
     """Test that no effect of a bin is negative, times ``sign``: the least of all, math [120]."""
-    if not row.sizes["bin"]:
-        return Wald(reason=CONSTANT)
-    if meaning.is_unordered(row):
-        return Wald(reason=meaning.ORDER)
-    if reason := meaning.of_effects(row):
-        return Wald(reason=reason)
     value, se, degrees = row["effect"].values, row["effect_se"].values, bin_degrees(row)
     tested = np.isfinite(se) & (degrees > 0)
     if not tested.any():
         return Wald(reason=meaning.NO_ROWS)
-    skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(len(se))
-    least = resolution(value, float(row["local_effect_error"]))
-    n = row["n_effective"].values
+    skewness, n = _of_effects(row), row["n_effective"].values
     if _is_skewed(row, sign):
         # A mean of skewed effects that is low by chance has a small error, too.
         square = np.average((se**2 * n)[tested], weights=degrees[tested])
         pooled = np.maximum(se, np.sqrt(square / n))
         se, skewness = pooled, skewness * (se / pooled) ** 3
-    t = sign * intervals.unskewed(value / np.hypot(se, least), skewness)
+    t = sign * intervals.unskewed(value / np.hypot(se, meaning.least_effect(row)), skewness)
     scores = np.sign(t) * intervals.normal_score(t, np.maximum(degrees, 1.0))
     score = float(scores[tested].min())
     n_tested = int(tested.sum())
@@ -362,24 +363,20 @@ def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
     return Wald(total, df, intervals.chi2_tail(total, df))
 
 
-def _contrasted(row: FeatureResult, null: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Effects of one feature with their covariance, what of them is 0, and what rounding makes."""
-    value = row["effect"].values
-    contrast = np.eye(len(value))
-    if null == "constant":
-        contrast = np.diff(contrast, axis=0)
-    least = resolution(value, float(row["local_effect_error"]))
-    return value, row["effect_cov"].values, contrast, least
+def _contrasts(row: FeatureResult, null: str) -> FloatArray:
+    """What is 0 of the effects of one feature: each, or the differences of neighbours."""
+    effects = np.eye(row.sizes["bin"])
+    return np.diff(effects, axis=0) if null == "constant" else effects
 
 
 def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
-    value, covariance, contrast, least = _contrasted(row, null)
-    variance = np.diagonal(covariance) + least**2
+    contrast, covariance = _contrasts(row, null), row["effect_cov"].values
+    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
+    variance = np.diagonal(covariance)
     # Satterthwaite's degrees of freedom, as if steps were independent.
     degrees = (contrast**2 @ variance) ** 2 / (contrast**4 @ (variance**2 / bin_degrees(row)))
-    value = contrast @ value
-    covariance = contrast @ (covariance + least**2 * np.eye(len(variance))) @ contrast.T
+    value, covariance = contrast @ row["effect"].values, contrast @ covariance @ contrast.T
     se = np.sqrt(np.diagonal(covariance))
     score = np.sign(value) * intervals.normal_score(value / se, degrees)
     statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
@@ -388,19 +385,12 @@ def _correlated(row: FeatureResult, null: str) -> Wald:
 
 def _grouped(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
-    value, covariance, contrast, least = _contrasted(row, null)
-    linear = row.slopes != 0
-    if linear.any():
-        # A slope times the width of its bin has the units of effects.
-        width = np.diff(row["edge_value"].values)[linear]
-        value = np.concatenate([value, row.slopes[linear] * width])
-        mixed = row["effect_slope_cov"].values[:, linear] * width
-        slope_cov = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
-        covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
-        contrast = linalg.block_diag(contrast, np.eye(len(width)))
+    selection = BinSelection.of_feature(row)
+    value, covariance = selection.values(row), selection.covariance(row)
+    contrast = linalg.block_diag(_contrasts(row, null), np.eye(len(selection.sloped)))
     total_variance = float(np.trace(covariance))
     # An estimate without sampling error is compared with rounding only.
-    covariance = covariance + least**2 * np.eye(len(value))
+    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
     if "effect_se_model" in row:
@@ -410,7 +400,7 @@ def _grouped(row: FeatureResult, null: str) -> Wald:
         if not df:
             return Wald(df=0.0, reason=meaning.RIGID)
     statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
-    of_groups = _degrees_of_matrix(row, contrast, linear)
+    of_groups = _degrees_of_matrix(row, contrast, row.slopes != 0)
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
@@ -448,8 +438,6 @@ def _degrees_of_matrix(
 
 def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
-    if not row.sizes["bin"]:
-        return Wald(reason=CONSTANT)
     least = meaning.least_effect(row)
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
     if largest <= 1 or row.is_categorical or _bins_are_cells(row):
