@@ -141,8 +141,7 @@ def _intervals(
     joint = _joint(feature, points, covariance)
     degrees = np.asarray(joint.degrees)
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    curve = np.interp(z, *_finite(row, "cell_curve" if row.has_cells else "curve"))
-    curve = curve - np.interp(reference[0], z, curve)
+    curve = fit.curve - np.interp(reference[0], z, fit.curve)
     level = float(effect["curve_ci"].attrs.get("ci_prob", 0.95)) if "curve_ci" in effect else 0.95
     widths = {"ci": intervals.student(level, degrees) * se}
     if "curve_band" in effect:
@@ -175,14 +174,6 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
     difference = influence.Loadings(level[:-1] - level[-1], tilt[:-1] - tilt[-1])
     sources = fit.cells.sources(fit.parts(difference))
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
-
-
-def _finite(row: FeatureResult, name: str) -> tuple[FloatArray, FloatArray]:
-    """Places and values of a curve where there is one."""
-    edges = row["cell_value" if name.startswith("cell") else "edge_value"].values
-    values = row[name].values
-    is_known = np.isfinite(edges) & np.isfinite(values)
-    return edges[is_known], values[is_known]
 
 
 # Parameters of `compare` that hold local effects of pairs, and the effects made from them.
@@ -485,13 +476,11 @@ def _have_one_model(*rows: Result) -> bool:
 
 def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     """Source of the variance of a difference of effects."""
+    one_model = _have_one_model(a, b)
     if pairs is not None:
-        return f"{pairs.source} and parameters" if _have_one_model(a, b) else pairs.source
-    if _have_one_model(a, b):
-        sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
-        return f"{' against '.join(sources)}, of one model"
+        return f"{pairs.source} and parameters" if one_model else pairs.source
     sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
-    return f"{' against '.join(sources)}, independent"
+    return f"{' against '.join(sources)}, {'of one model' if one_model else 'independent'}"
 
 
 def points_of(fits: tuple[CurveErrors, CurveErrors]) -> FloatArray:
