@@ -425,8 +425,9 @@ class Groups:
         cells, sums = row.curve_cells, self.sums(row).cells
         pieces, block = cells.pieces, blocks(cells, sums.unit, sums.group)
         centre = centres(pieces, block, sums.total(sums.weight))
-        sums = sums.about(pieces, centre)
-        return sampled(_corrected(row, pieces._replace(mean=centre), sums, block), self.design)
+        curve = row.curve.evaluate(pieces.edges)
+        about = sums.about(pieces, centre)
+        return sampled(about.influences(pieces._replace(mean=centre), curve, block), self.design)
 
     def bin_influences(self, row: FeatureResult) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
@@ -595,13 +596,8 @@ class RowLevels(NamedTuple):
 def bin_influences(row: FeatureResult, sums: UnitSums) -> Grouped:
     """Influences of the groups on the bins of one feature, by their rows."""
     pieces = row.pieces
-    return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
-
-
-def _corrected(
-    row: FeatureResult, pieces: accumulate.Pieces, sums: UnitSums, block: IntArray
-) -> Grouped:
-    return sums.influences(pieces, row.curve.evaluate(pieces.edges), block)
+    curve = row.curve.evaluate(pieces.edges)
+    return sums.influences(pieces, curve, np.arange(len(pieces.mean)))
 
 
 def sampled(grouped: Grouped, design: SamplingDesign | None) -> Grouped:
