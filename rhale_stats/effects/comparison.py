@@ -67,9 +67,8 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
 
     The variance of F(z) - F(r) is C(z, z) + C(r, r) - 2 C(z, r) with the covariance C of the curve,
     whatever its centring; degrees of freedom are Satterthwaite's, by groups and with parameters the
-    smaller ones of both points. Intervals are
-    made where standard errors are known, with the level of those that are there, and a band only
-    where there was one. Its draws are those of seed 0.
+    smaller ones of both points. Intervals are made where standard errors are known, with the level
+    of those that are there, and a band only where there was one. Its draws are those of seed 0.
     """
     row = one_feature(effect, 0)
     name = row.name

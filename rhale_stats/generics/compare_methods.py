@@ -53,8 +53,7 @@ def compare_methods(
         Name or number.
     names : sequence of str, optional
         Names of the methods. By default "Partial dependence", "ICE", "M-plot", "SHAP dependence",
-        "ALE"
-        of finite differences across bins, and "RHALE" of other local effects.
+        "ALE" of finite differences across bins, and "RHALE" of other local effects.
 
     Returns
     -------
