@@ -35,8 +35,7 @@ class Wald(NamedTuple):
     reason: str = ""
     df_denominator: float = float("nan")
     size: float = float("nan")
-    size_low: float = float("nan")
-    size_high: float = float("nan")
+    size_ci: tuple[float, float] = (float("nan"), float("nan"))
 
 
 def anova_test(row: FeatureResult, null: str) -> Wald:
@@ -226,6 +225,4 @@ def _against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -
     square = form.square(denominator)
     low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
     size = square.size / np.sqrt(rows)
-    return Wald(
-        form.statistic, form.degrees, p_value, "", denominator, size, float(low), float(high)
-    )
+    return Wald(form.statistic, form.degrees, p_value, "", denominator, size, (low, high))

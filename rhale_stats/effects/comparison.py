@@ -42,6 +42,7 @@ from rhale_stats.inference.results import (
     CONSTANT,
     ComparisonOptions,
     Difference,
+    along_axis,
     difference_of,
     features_in_common,
     labelled_differences,
@@ -585,9 +586,8 @@ def common_reference(
     if fits[0].centering == "start":
         return same if ends[0][0] == ends[1][0] else start
     if fits[0].centering == "integral":
-        width = np.diff(z, prepend=z[0], append=z[-1])
-        along = CurveReference(z, (width[:-1] + width[1:]) / 2)
-        return same if np.array_equal(ends[0], ends[1]) else along
+        same_ends = np.array_equal(ends[0], ends[1])
+        return same if same_ends else CurveReference(z, along_axis(z))
     places, shares = zip(*[_places(fit) for fit in fits], strict=True)
     alike = np.array_equal(places[0], places[1])
     alike = alike and np.allclose(shares[0], shares[1], rtol=1e-9, atol=0)

@@ -255,13 +255,11 @@ def _bootstrap_note(effect: xr.Dataset, null: str) -> str:
 def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
     """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
     tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
-    denominator = tests.pop("df_denominator")
-    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
-    tests["size_ci"] = np.stack([tests.pop("size_low"), tests.pop("size_high")], axis=-1)
+    left_out = set() if of_f else {"df_denominator"}
     if np.isnan(tests["size"]).all():
-        del tests["size"], tests["size_ci"]
-    tests |= {"df_denominator": denominator} if of_f else {}
-    return {name: tests[name] for name in names if name in tests}
+        left_out |= {"size", "size_ci"}
+    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
+    return {name: tests[name] for name in names if name not in left_out}
 
 
 def _without_test(row: FeatureResult, null: str) -> Wald | None:
@@ -283,12 +281,9 @@ def _equal(row: FeatureResult, null: str, method: str) -> Wald:
     test = anova_test(row, null)
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
     if method == "wald" or is_of_outcome(row):
-        size = {name: getattr(test, name) for name in ("size", "size_low", "size_high")}
-        if row.stores_errors:
-            test = _grouped(row, null)._replace(**size)
-        else:
-            of_rows = _correlated if row.is_categorical else _sum_of_squares
-            test = of_rows(row, null)._replace(**size)
+        of_rows = _correlated if row.is_categorical else _sum_of_squares
+        other = (_grouped if row.stores_errors else of_rows)(row, null)
+        test = other._replace(size=test.size, size_ci=test.size_ci)
     by_bootstrap = f"{null}_pvalue"
     if by_bootstrap in row and "effect_se_model" not in row:
         # Of few groups: P is not below that of a wild cluster bootstrap.
@@ -464,10 +459,8 @@ def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     half = float(intervals.student(SIZE_LEVEL, np.array(df))) * error
     low, high = np.sqrt(np.maximum([variance - half, variance + half], 0.0))
     statistic = variance / error
-    return Wald(
-        statistic, df, float(special.stdtr(df, -statistic)),
-        size=float(np.sqrt(variance)), size_low=float(low), size_high=float(high),
-    )  # fmt: skip
+    p_value = float(special.stdtr(df, -statistic))
+    return Wald(statistic, df, p_value, size=float(np.sqrt(variance)), size_ci=(low, high))
 
 
 def _bins_are_cells(row: FeatureResult) -> bool:
