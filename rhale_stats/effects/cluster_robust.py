@@ -496,8 +496,29 @@ class Clusters(Groups):
         """As of all groups; levels have steps in place of bins."""
         if not row.is_categorical:
             return super().bin_influences(row)
-        place = self.rows, self.position(row), self.group, self.n_groups
-        return sampled(grouped_levels(row, *place), self.design)
+        return sampled(self.level_influences(row), self.design)
+
+    def level_sums(self, row: FeatureResult) -> influence.RowSums:
+        """Influences of rows, by group, on the steps between the levels of one feature."""
+        rows, (code, steps) = self.rows, self._steps(row)
+        curve = row["curve"].values
+        return categories.row_sums(steps, code, curve, rows.weight, self.group, self.n_groups)
+
+    def level_influences(self, row: FeatureResult, repeats: FloatArray | None = None) -> Grouped:
+        """The same, corrected for leverage."""
+        rows, (_, steps) = self.rows, self._steps(row)
+        w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+        square = w if rows.weight is None or rows.frequency else w**2
+        group, w, square = self.group[steps.row], w[steps.row], square[steps.row]
+        weights = GroupWeights(steps.step, group, self.n_groups, w, square, repeats)
+        return weights.corrected(self.level_sums(row), np.arange(row.sizes["bin"]))
+
+    def _steps(self, row: FeatureResult) -> tuple[IntArray, categories.Steps]:
+        """The level of every row, and its steps to the levels beside it."""
+        rows, position = self.rows, self.position(row)
+        assert rows.sides is not None
+        code = rows.x[position].astype(np.int64)
+        return code, categories.steps(code, *rows.sides[position], row.sizes["edge"])
 
     def check(self, row: FeatureResult) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
@@ -649,38 +670,6 @@ def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
             block[block == number] = number - 1
             number -= 1
     return block
-
-
-def grouped_levels(
-    row: FeatureResult,
-    rows: Rows,
-    position: int,
-    group: IntArray,
-    n_groups: int,
-    repeats: FloatArray | None = None,
-) -> Grouped:
-    """Corrected influences of groups on the steps between the levels of one feature."""
-    assert rows.sides is not None
-    code = rows.x[position].astype(np.int64)
-    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
-    w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    square = w if rows.weight is None or rows.frequency else w**2
-    weights = GroupWeights(
-        *(steps.step, group[steps.row], n_groups),
-        *(w[steps.row], square[steps.row], repeats),
-    )
-    sums = level_sums(row, rows, position, group, n_groups)
-    return weights.corrected(sums, np.arange(row.sizes["bin"]))
-
-
-def level_sums(
-    row: FeatureResult, rows: Rows, position: int, group: IntArray, n_groups: int
-) -> influence.RowSums:
-    """Influences of rows, by group, on the steps between the levels of one feature."""
-    assert rows.sides is not None
-    code = rows.x[position].astype(np.int64)
-    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
-    return categories.row_sums(steps, code, row["curve"].values, rows.weight, group, n_groups)
 
 
 def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) -> Estimates:

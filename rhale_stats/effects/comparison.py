@@ -21,7 +21,6 @@ from rhale_stats.effects.cluster_robust import (
     Grouped,
     blocks,
     centres,
-    grouped_levels,
     units_of_rows,
 )
 from rhale_stats.effects.errors import opened, with_std_error
@@ -373,9 +372,7 @@ def _influences(
     means of blocks of cells.
     """
     if row.is_categorical:
-        return grouped_levels(
-            row, side.rows, side.position(row), side.group, side.n_groups, repeats
-        )
+        return side.level_influences(row, repeats)
     pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
     if repeats is None:
         cells = fit.cells

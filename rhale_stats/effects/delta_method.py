@@ -21,12 +21,13 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
-from rhale_stats.effects.cluster_robust import Clusters, effect_influences, level_sums
+from rhale_stats.effects.cluster_robust import Clusters, effect_influences
 from rhale_stats.effects.fit import (
     SKEWNESS,
     SOURCE,
     at_edges,
     bin_degrees,
+    curve_covariance,
     curve_degrees,
     features_of,
     group_degrees,
@@ -178,9 +179,8 @@ def row_influences(
     row: FeatureResult, fit: CurveErrors, clusters: Clusters
 ) -> tuple[RowSums, RowSums]:
     """Influences of rows, summed in groups, without corrections for their shares."""
-    group, n_groups = clusters.group, clusters.n_groups
     if row.is_categorical:
-        steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
+        steps = clusters.level_sums(row)
         return steps, steps
     sums, pieces = clusters.sums(row), fit.cells.pieces
     cells = sums.cells.row_sums(pieces, row.curve.evaluate(pieces.edges))
@@ -476,7 +476,6 @@ def _directions(
 
 def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
-    edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch
 
     def stored(name: str) -> FloatArray | None:
         known = row.has_covariance and name in row
@@ -491,7 +490,6 @@ def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArra
     noise = accumulate.Noise(none, none, none)
     if "slope" in row and not row.is_categorical:
         noise = noise_in_the_middle(row)
-    curve, cells = stored("curve_cov"), stored("cell_curve_cov") if row.has_cells else None
     with_slope = stored("curve_slope_cov")
     return {
         "effect": of_bins("effect_cov", row["effect_se"].values ** 2),
@@ -499,13 +497,11 @@ def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArra
         "effect_slope": of_bins("effect_slope_cov", noise.covariance),
         "curve_slope": np.zeros((len(fit.edges), len(none)))
         if with_slope is None
-        else with_slope[edges],
-        "curve": fit.covariance(fit.edges) if curve is None else curve[edges, edges],
-        "cell_curve": fit.covariance(fit.pieces.edges)
-        if cells is None
-        else cells[cell_edges, cell_edges],
+        else with_slope[fit.edge_slice],
+        "curve": curve_covariance(row, fit, fit.edges),
+        "cell_curve": curve_covariance(row, fit, fit.pieces.edges),
         "heterogeneity": row["heterogeneity_se"].values ** 2,
-        "start": (row["curve_se_start"].values ** 2)[edges],
+        "start": (row["curve_se_start"].values ** 2)[fit.edge_slice],
         "average": np.atleast_1d(float(row["average_effect_se"]) ** 2),
         "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
     }

@@ -55,31 +55,25 @@ def with_chosen_bins(
     local: xr.Dataset, effect: xr.Dataset, units: resample.ResampledUnits, request: Resampling
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
-    scheme, seeds, n_grid = request.scheme, request.seeds, request.n_grid
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
     weighting = str(effect.attrs.get("weighting", "rows"))
     names = feature_names(effect)
     local = local.isel(feature=[feature_position(local, name) for name in names])
-    grid = common_grid(effect, n_grid)
+    grid = common_grid(effect, request.n_grid)
     base = local["weight"].values if "weight" in local else np.ones(local.sizes["obs"])
-    shape = (len(seeds), len(names), n_grid)
-    out = {name: np.full(shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
-    n_bins = np.zeros(shape[:2])
-    hits = np.zeros((len(seeds), len(names), n_grid - 1), dtype=bool)
 
-    def replicate(draw: int) -> None:
-        weight = base * resample.draw_weights(scheme, units, seeds[draw])
+    def replicate(draw: int) -> dict[str, NDArray[Any]]:
+        weight = base * resample.draw_weights(request.scheme, units, request.seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
         own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
-        estimates = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
-        n_bins[draw] = estimates.pop("n_bins")
-        hits[draw] = estimates.pop("hits")
-        for name, values in estimates.items():
-            out[name][draw] = values
+        return _rebinned_replicate(sample, own_rule, centering, weighting, grid)
 
-    with progress_bar(len(seeds), "bootstrap", "replicate", progress=request.progress) as bar:
-        in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
+    n_draws = len(request.seeds)
+    with progress_bar(n_draws, "bootstrap", "replicate", progress=request.progress) as bar:
+        made = in_threads(replicate, range(n_draws), cpus(), lambda _: bar.update(1))
+    out = {name: np.stack([estimates[name] for estimates in made]) for name in made[0]}
+    n_bins, hits = out.pop("n_bins"), out.pop("hits")
     on_grid = ("draw", "feature", "grid")
     return xr.Dataset(
         {
@@ -131,9 +125,6 @@ def common_grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
 def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
-    # Selection of a feature is slow with many variables, so only these are kept.
-    needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
-    effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         for name, values in values_at(one_feature(effect, int(number)), grid[number]).items():
             out[name][number] = values
