@@ -397,19 +397,26 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
         interval = np.asarray(stored.transpose("ci_bound", ...).values, dtype=np.float64)
         method = str(stored.attrs.get("method", "confidence interval"))
         source = str(stored.attrs.get("source", "rows"))
-    if "feature_kind" in effect.coords:
-        point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
     unordered = meaning.is_unordered(effect) & (what in OF_THE_ORDER)
-    point = np.where(unordered, np.nan, point)
-    interval = np.where(np.isnan(point), np.nan, interval)
-    rows = None if rows is None else np.where(np.isnan(point), np.nan, rows)
+    unknown = unordered | np.isnan(point)
+    if "feature_kind" in effect.coords:
+        unknown |= effect["feature_kind"].values == "constant"
+    point = np.where(unknown, np.nan, point)
     order = np.argsort(-np.abs(point), kind="stable")  # NaN comes last
-    if chains is not None:
-        chains = np.where(unordered, np.nan, chains)[:, order]
-    rows = None if rows is None else rows[:, order]
+
+    def in_turn(part: FloatArray) -> FloatArray:
+        return np.where(unknown, np.nan, part)[:, order]
+
     return ForestData(
-        *(values, order, point[order], interval[:, order], chains, unordered[order]),
-        *(method, source, rows),
+        values,
+        order,
+        point[order],
+        in_turn(interval),
+        None if chains is None else in_turn(chains),
+        unordered[order],
+        method,
+        source,
+        None if rows is None else in_turn(rows),
     )
 
 

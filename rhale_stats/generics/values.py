@@ -118,16 +118,15 @@ def predict(
         )
     predictor = method("predict", effect)
     check_choice("what", what, ("curve", "effect", "heterogeneity"))
-    if what == "curve":
-        out: xr.DataArray = predictor(effect, x, feature)
-        return out
-    if not (EFFECT.holds(effect) or ENSEMBLE.holds(effect)):
+    if what != "curve" and not (EFFECT.holds(effect) or ENSEMBLE.holds(effect)):
         kind = kind_of(effect)
         raise ValueError(
             f"what must be 'curve' for {kind.name if kind else 'this result'}; got {what!r}. "
             f"Effects and heterogeneity at a value are of effects in bins: rhale(local)."
         )
-    out = predictor(effect, x, feature, what)
+    # Other kinds of results have a curve alone.
+    asked = [] if what == "curve" else [what]
+    out: xr.DataArray = predictor(effect, x, feature, *asked)
     return out
 
 
