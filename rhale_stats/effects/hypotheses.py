@@ -496,31 +496,37 @@ def for_hypotheses(
     effect = check_effect(effect)
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
     effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
+    row, fit = features_of(effect)[0]
     if estimand == "slope":
-        return _along_axis(effect, *features_of(effect)[0])
-    covariance, row = vcov(effect, 0, estimand), features[0][0]
-    names, of_row = bin_labels(row), estimand
-    edges = row["edge_value"].values
-    if estimand == "curve":
-        of_row = row.curve_name
-        edges = row["cell_value" if row.has_cells else "edge_value"].values
-        names = level_names(row) if row.is_categorical else [f"{edge:.6g}" for edge in edges]
-        if are_dates(units_in(row)):
-            names = date_texts(edges, units_in(row))
-    [name] = feature_names(effect)
+        return _along_axis(effect, row, fit)
+    if estimand == "effect":
+        estimate, names, places = "effect", bin_labels(row), None
+    else:
+        estimate, (names, places) = row.curve_name, _places_of_curve(row)
+    covariance = vcov(effect, 0, estimand)
     return Estimates(
         names,
-        np.asarray(row[of_row].values, dtype=np.float64),
+        np.asarray(row[estimate].values, dtype=np.float64),
         covariance.values,
-        np.asarray(estimates(effect, features)[of_row].degrees)[0][: len(covariance)],
+        np.asarray(estimates(effect, features)[estimate].degrees)[0][: len(covariance)],
         str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
-        f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",
-        places=None if row.is_categorical or estimand == "effect" else edges,
+        f"the effects of {row.name}" if estimand == "effect" else f"the curve of {row.name}",
+        places=places,
         influences=None
         if local is None
-        else _influences(effect, *features[0], estimand, local, groups),
+        else _influences(effect, row, fit, estimand, local, groups),
     )
+
+
+def _places_of_curve(row: FeatureResult) -> tuple[list[str], FloatArray | None]:
+    """Names of the places at which a curve is known, and the places if they have an order."""
+    if row.is_categorical:
+        return level_names(row), None
+    edges = row.cell_edges if row.has_cells else row["edge_value"].values
+    if are_dates(units_in(row)):
+        return date_texts(edges, units_in(row)), edges
+    return [f"{edge:.6g}" for edge in edges], edges
 
 
 def _influences(

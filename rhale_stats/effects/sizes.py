@@ -217,7 +217,6 @@ def _feature_sizes(
 def _draws(
     row: FeatureResult, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """Replicates of the sizes of one feature."""
     has_curve = not np.isnan(row["curve"].values).all()
     draws = {name: draws_of(boot, name) for name in names if name in boot}
     if scale is not None:
@@ -234,7 +233,6 @@ def _draws(
 def _with_intervals(
     sizes: xr.Dataset, each: Sequence[Mapping[str, FloatArray]], source: str, level: float
 ) -> xr.Dataset:
-    """The sizes with intervals by replicates."""
     intervals = {}
     for name in each[0]:
         estimate, (dims, long_name, units) = sizes[name].values, EFFECT_VARIABLES[name]
