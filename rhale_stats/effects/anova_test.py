@@ -35,8 +35,7 @@ class Wald(NamedTuple):
     reason: str = ""
     df_denominator: float = float("nan")
     size: float = float("nan")
-    size_low: float = float("nan")
-    size_high: float = float("nan")
+    size_ci: tuple[float, float] = (float("nan"), float("nan"))
 
 
 def anova_test(row: FeatureResult, null: str) -> Wald:
@@ -75,8 +74,9 @@ class BinSelection(NamedTuple):
     width: FloatArray
 
     @classmethod
-    def of_feature(cls, row: FeatureResult, mask: NDArray[np.bool_]) -> BinSelection:
-        """The bins of one feature to test, and those with slopes among them."""
+    def of_feature(cls, row: FeatureResult, mask: NDArray[np.bool_] | None = None) -> BinSelection:
+        """The bins of one feature to test, by default all, and those with slopes among them."""
+        mask = np.ones(row.sizes["bin"], dtype=bool) if mask is None else mask
         sloped = np.flatnonzero((row.slopes != 0)[mask])
         return cls(mask, sloped, np.diff(row["edge_value"].values)[mask][sloped])
 
@@ -85,14 +85,29 @@ class BinSelection(NamedTuple):
         slope = row.slopes[self.mask][self.sloped] * self.width
         return np.concatenate([row["effect"].values[self.mask], slope])
 
+    def covariance(self, row: FeatureResult) -> FloatArray:
+        """Covariance of these values by groups or parameters, which the result holds."""
+        effects, slopes = np.flatnonzero(self.mask), np.flatnonzero(self.mask)[self.sloped]
+        total = row["effect_cov"].values[np.ix_(effects, effects)]
+        if not len(slopes):
+            return np.asarray(total)
+        mixed = row["effect_slope_cov"].values[np.ix_(effects, slopes)] * self.width
+        scale = np.outer(self.width, self.width)
+        slope_cov = row["slope_cov"].values[np.ix_(slopes, slopes)] * scale
+        return np.block([[total, mixed], [mixed.T, slope_cov]])
+
+    @property
+    def common(self) -> FloatArray:
+        """What a common effect adds to these values."""
+        return np.concatenate([np.ones(int(self.mask.sum())), np.zeros(len(self.sloped))])
+
     def level(self, null: str) -> FloatArray | None:
-        """What a common effect adds to these, for the null hypothesis that has one."""
-        ones = np.ones(int(self.mask.sum())), np.zeros(len(self.sloped))
-        return np.concatenate(ones) if null == "constant" else None
+        """The same, for the null hypothesis that has a common effect."""
+        return self.common if null == "constant" else None
 
     def dimension(self, null: str) -> int:
         """Number of values that are 0 under the null hypothesis."""
-        return int(self.mask.sum()) + len(self.sloped) - (null == "constant")
+        return len(self.common) - (null == "constant")
 
     def of_slopes(self, values: FloatArray) -> FloatArray:
         """Values of the bins with slopes."""
@@ -157,15 +172,9 @@ def _test_bins(row: FeatureResult, null: str) -> Wald:
 
 def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows, which may be in several bins."""
-    selection = BinSelection.of_feature(row, np.ones(row.sizes["bin"], dtype=bool))
-    _, sloped, width = selection
-    least = resolution(row["effect"].values, float(row["local_effect_error"]))
-    covariance = row["effect_cov"].values
-    if len(sloped):
-        mixed = row["effect_slope_cov"].values[:, sloped] * width
-        slope_cov = row["slope_cov"].values[np.ix_(sloped, sloped)] * np.outer(width, width)
-        covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
-    covariance = covariance + least**2 * np.eye(len(covariance))
+    selection = BinSelection.of_feature(row)
+    covariance = selection.covariance(row)
+    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
     weight = _weights(row, row.curve_cells, selection)
     form = quadratic.form(
         selection.values(row), weight, sparse.csr_array(covariance), selection.level(null)
@@ -173,7 +182,7 @@ def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
     if null == "constant" and form.expected <= RIGID * float((weight @ covariance).trace()):
         return Wald(df=0.0, reason=meaning.RIGID)
     of_bin = form.parts[: row.sizes["bin"]].copy()
-    np.add.at(of_bin, sloped, form.parts[row.sizes["bin"] :])
+    np.add.at(of_bin, selection.sloped, form.parts[row.sizes["bin"] :])
     return _against_f(form, _degrees_together(row, of_bin), _rows_in(weight, selection))
 
 
@@ -191,8 +200,7 @@ def _degrees_together(row: FeatureResult, parts: FloatArray) -> float:
 def _test_steps(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows."""
     value, n = row["effect"].values, row["n_effective"].values
-    least = resolution(value, float(row["local_effect_error"]))
-    covariance = row["effect_cov"].values + least**2 * np.eye(len(value))
+    covariance = row["effect_cov"].values + meaning.least_effect(row) ** 2 * np.eye(len(value))
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
     form = quadratic.form(value, weight, sparse.csr_array(covariance), level)
@@ -206,8 +214,7 @@ def _test_steps(row: FeatureResult, null: str) -> Wald:
 
 def _rows_in(weight: sparse.csr_array, selection: BinSelection) -> float:
     """Number of rows that the weights of all effects represent."""
-    level = np.concatenate([np.ones(int(selection.mask.sum())), np.zeros(len(selection.sloped))])
-    return float(level @ (weight @ level))
+    return float(selection.common @ (weight @ selection.common))
 
 
 def _against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -> Wald:
@@ -218,6 +225,4 @@ def _against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -
     square = form.square(denominator)
     low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
     size = square.size / np.sqrt(rows)
-    return Wald(
-        form.statistic, form.degrees, p_value, "", denominator, size, float(low), float(high)
-    )
+    return Wald(form.statistic, form.degrees, p_value, "", denominator, size, (low, high))

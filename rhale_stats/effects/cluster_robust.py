@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -40,7 +40,11 @@ from rhale_stats.schema.padding import Estimates
 
 
 class GroupWeights(NamedTuple):
-    """Rows with the unit and the group of each, their weights, and what squares of these count."""
+    """Rows with the unit and the group of each, their weights, and what squares of these count.
+
+    Frequencies count rows, so that their squares are the frequencies themselves. A group may stand
+    for ``repeats`` independent ones, which have equal parts of its weight.
+    """
 
     unit: IntArray
     group: IntArray
@@ -49,33 +53,15 @@ class GroupWeights(NamedTuple):
     square: FloatArray
     repeats: FloatArray | None
 
-    @classmethod
-    def from_rows(
-        cls,
-        unit: IntArray,
-        group: IntArray,
-        n_groups: int,
-        weight: FloatArray | None,
-        frequency: bool,
-        repeats: FloatArray | None = None,
-    ) -> GroupWeights:
-        """Frequencies count rows, so that their squares are the frequencies themselves.
-
-        A group may stand for ``repeats`` independent ones, which have equal parts of its weight.
-        """
-        w = np.ones(len(unit)) if weight is None else weight
-        square = w if weight is None or frequency else w**2
-        return cls(unit, group, n_groups, w, square, repeats)
-
     def table(self, values: FloatArray, unit: IntArray, n_units: int) -> sparse.csr_array:
         """Sums by group and unit."""
         return leverage.table(values, self.group, unit, self.n_groups, n_units)
 
     def shares(self, unit: IntArray, n_units: int) -> leverage.Shares:
         """Shares of the groups in units."""
-        weight = self.table(self.weight, unit, n_units)
-        same = self.square is self.weight
-        square = weight if same else self.table(self.square, unit, n_units)
+        weight, square = (
+            self.table(values, unit, n_units) for values in (self.weight, self.square)
+        )
         return leverage.Shares.from_sums(weight, square, self.repeats)
 
     def corrected(
@@ -170,24 +156,6 @@ def _overlap(
     return np.asarray(leverage.products(square) + between[np.ix_(positions, positions)])
 
 
-def lines_of(
-    pieces: accumulate.Pieces, weights: GroupWeights, x: FloatArray
-) -> leverage.Lines | None:
-    """What groups have of the lines of units; None where there are no lines."""
-    if not pieces.slope.any():
-        return None
-    n_units, w = len(pieces.mean), weights.weight
-    sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
-    unit = weights.unit
-    scale = sd[unit]
-    away = np.divide(x - pieces.x_mean[unit], scale, out=np.zeros(len(x)), where=scale > 0)
-    share = w / np.bincount(unit, w, n_units)[unit]
-    if weights.repeats is not None:
-        share = share / weights.repeats[weights.group]
-    shared, slope = [weights.table(share * part, unit, n_units) for part in (away, away**2)]
-    return leverage.Lines(shared, slope, sd)
-
-
 # --- sums over rows by group and unit -------------------------------------------------------------
 
 
@@ -223,17 +191,14 @@ class UnitSums(NamedTuple):
         cls, pieces: accumulate.Pieces, rows: Rows, position: int, group: IntArray, n_groups: int
     ) -> UnitSums:
         """Sums over the rows of one feature, about the means or lines of ``pieces``."""
-        x, g, w = rows.x[position], rows.local_effect[position], rows.weight
-        k, n_units = bin_index(pieces.edges, x), len(pieces.mean)
+        x, g = rows.x[position], rows.local_effect[position]
+        w = np.ones(len(x)) if rows.weight is None else rows.weight
+        square = w if rows.weight is None or rows.frequency else w**2
+        k = bin_index(pieces.edges, x)
         d = x - pieces.x_mean[k]
         r = g - pieces.mean[k] - pieces.slope[k] * d
-        # Sums of w and of w^2, where these are not the same.
-        values: list[FloatArray | None] = [w]
-        if w is not None and not rows.frequency:
-            values.append(w**2)
-        n_weights = len(values)
-        values += [product if w is None else w * product for product in (d, d * d, r, d * r, r * r)]
-        return cls._summed(group, k, n_groups, n_units, values, n_weights)
+        values = [w, square, *(w * product for product in (d, d * d, r, d * r, r * r))]
+        return cls._summed(group, k, n_groups, len(pieces.mean), values)
 
     @classmethod
     def merged(cls, parts: Sequence[UnitSums]) -> UnitSums:
@@ -245,7 +210,7 @@ class UnitSums(NamedTuple):
             np.concatenate(each)
             for each in zip(*[(part[0], part[1], *part[4:]) for part in parts], strict=True)
         ]
-        return cls._summed(group, unit, first.n_groups, first.n_units, values, 2)
+        return cls._summed(group, unit, first.n_groups, first.n_units, values)
 
     @classmethod
     def _summed(
@@ -254,8 +219,7 @@ class UnitSums(NamedTuple):
         unit: IntArray,
         n_groups: int,
         n_units: int,
-        values: Sequence[FloatArray | None],
-        n_weights: int,
+        values: Sequence[FloatArray],
     ) -> UnitSums:
         key = group * n_units + unit
         n_pairs = n_groups * n_units
@@ -265,9 +229,7 @@ class UnitSums(NamedTuple):
         else:
             pairs, pair_of = np.unique(key, return_inverse=True)
             sums = [np.bincount(pair_of, value, len(pairs)) for value in values]
-        totals: list[FloatArray] = [total.astype(np.float64, copy=False) for total in sums]
-        if n_weights == 1:
-            totals.insert(1, totals[0])
+        totals = [total.astype(np.float64, copy=False) for total in sums]
         return cls(pairs // n_units, pairs % n_units, n_groups, n_units, *totals)
 
     def about(self, pieces: accumulate.Pieces, centre: FloatArray) -> UnitSums:
@@ -283,12 +245,23 @@ class UnitSums(NamedTuple):
         """Sums over the groups, (unit,)."""
         return np.bincount(self.unit, values, self.n_units).astype(np.float64)
 
-    def group_weights(self) -> GroupWeights:
+    def group_weights(self, repeats: FloatArray | None = None) -> GroupWeights:
         """Weights of the groups in the units."""
-        return GroupWeights(self.unit, self.group, self.n_groups, self.weight, self.square, None)
+        return GroupWeights(self.unit, self.group, self.n_groups, self.weight, self.square, repeats)
+
+    def influences(
+        self,
+        pieces: accumulate.Pieces,
+        curve: FloatArray,
+        block: IntArray,
+        repeats: FloatArray | None = None,
+    ) -> Grouped:
+        """`row_sums`, corrected for leverage; ``block`` is that of every unit."""
+        weights, sums = self.group_weights(repeats), self.row_sums(pieces, curve)
+        return weights.corrected(sums, block, self.lines(pieces, repeats))
 
     def row_sums(self, pieces: accumulate.Pieces, curve: FloatArray) -> influence.RowSums:
-        """Influences of the groups, as `influence.row_sums` has them of rows.
+        """Influences of the groups: those of all rows, added up by group.
 
         Residuals are about the means of ``pieces``, and ``curve`` is given at its edges.
         """
@@ -329,13 +302,17 @@ class UnitSums(NamedTuple):
         every = weight.sum()
         return np.asarray((total - weight * (total.sum() / every)) / every)
 
-    def lines(self, pieces: accumulate.Pieces) -> leverage.Lines | None:
+    def lines(
+        self, pieces: accumulate.Pieces, repeats: FloatArray | None = None
+    ) -> leverage.Lines | None:
         """What groups have of the lines of units; None where there are no lines."""
         if not pieces.slope.any():
             return None
         sd = np.where(pieces.slope != 0, np.sqrt(pieces.x_variance), 0.0)
         unit_sd = sd[self.unit]
         share = 1 / self.total(self.weight)[self.unit]
+        if repeats is not None:
+            share = share / repeats[self.group]
         weights = self.group_weights()
         shared, slope = [
             weights.table(
@@ -420,26 +397,6 @@ MIN_GROUPS = 15
 GROUPS_OF_BLOCK = 10
 
 
-class FeatureSums(Protocol):
-    """Sums of one feature by groups of rows, over its cells, bins and bins of the spread."""
-
-    @property
-    def cells(self) -> UnitSums:
-        """In the cells of the curve."""
-
-    @property
-    def bins(self) -> UnitSums:
-        """In the bins."""
-
-    @property
-    def levels(self) -> RowLevels:
-        """Rows about their cells; of very many rows in chunks some, evenly from all chunks."""
-
-    @property
-    def spread(self) -> SpreadSums | None:
-        """Squared residuals in the bins of the spread, where there are some."""
-
-
 class Groups:
     """Groups of the rows of an effect: what their errors ask for, from sums of every feature.
 
@@ -449,7 +406,7 @@ class Groups:
     def __init__(self, n_groups: int, design: SamplingDesign | None = None) -> None:
         self.n_groups, self.design = n_groups, design
 
-    def sums(self, row: FeatureResult) -> FeatureSums:
+    def sums(self, row: FeatureResult) -> SumsOfRows | MergedSums:
         """Sums over the rows of one feature."""
         raise NotImplementedError
 
@@ -468,8 +425,9 @@ class Groups:
         cells, sums = row.curve_cells, self.sums(row).cells
         pieces, block = cells.pieces, blocks(cells, sums.unit, sums.group)
         centre = centres(pieces, block, sums.total(sums.weight))
-        sums = sums.about(pieces, centre)
-        return sampled(_corrected(row, pieces._replace(mean=centre), sums, block), self.design)
+        curve = row.curve.evaluate(pieces.edges)
+        about = sums.about(pieces, centre)
+        return sampled(about.influences(pieces._replace(mean=centre), curve, block), self.design)
 
     def bin_influences(self, row: FeatureResult) -> Grouped:
         """Influences of the groups on means, slopes and variances of the bins by their rows."""
@@ -501,17 +459,13 @@ class Clusters(Groups):
         """Raise ``ValueError`` unless every row has a group and there are at least two groups."""
         check_same_output(local, effect, ("local", "effect"))
         used = is_used_row(local, effect)
-        weight = local["weight"].values if "weight" in local else None
-        group = row_groups(groups, row_labels(local), used, "groups", weight=weight)
-        rows = columns(local.isel(obs=used))
-        if not isinstance(group, SamplingDesign):
-            return cls(rows, local, group, check_n_groups(group))
+        units = units_of_rows(groups, local, used)
         # Halves of rows on edges are counted as well, but no repeated rows.
-        if effect.attrs.get("weight_kind") == "frequency":
+        if units[2] is not None and effect.attrs.get("weight_kind") == "frequency":
             raise ValueError(
                 "weight_kind must be 'sampling' with the design of a survey; got 'frequency'."
             )
-        return cls(rows, local, group.cluster[group.rows], group.n_clusters, group)
+        return cls(columns(local.isel(obs=used)), local, *units)
 
     def position(self, row: FeatureResult) -> int:
         """Which column one feature is."""
@@ -526,16 +480,63 @@ class Clusters(Groups):
         """Sums over the rows of one feature."""
         return SumsOfRows(row, self.rows, self.position(row), self.group, self.n_groups)
 
+    def curve_sums(
+        self, row: FeatureResult, fit: CurveErrors, pieces: accumulate.Pieces
+    ) -> UnitSums:
+        """Sums over the cells that have a curve, without the rows beyond a gap."""
+        x, g = self.columns(row)
+        cell, stretch = bin_index(fit.cells.pieces.edges, x), fit.cells.stretch
+        inside = (cell >= stretch.start) & (cell < stretch.stop)
+        weight = None if self.rows.weight is None else self.rows.weight[inside]
+        x, g = x[inside], g[inside]
+        rows = Rows([x], [g], weight, self.rows.frequency, len(x))
+        return UnitSums.of_rows(pieces, rows, 0, self.group[inside], self.n_groups)
+
     def bin_influences(self, row: FeatureResult) -> Grouped:
         """As of all groups; levels have steps in place of bins."""
         if not row.is_categorical:
             return super().bin_influences(row)
-        place = self.rows, self.position(row), self.group, self.n_groups
-        return sampled(grouped_levels(row, *place), self.design)
+        return sampled(self.level_influences(row), self.design)
+
+    def level_sums(self, row: FeatureResult) -> influence.RowSums:
+        """Influences of rows, by group, on the steps between the levels of one feature."""
+        rows, (code, steps) = self.rows, self._steps(row)
+        curve = row["curve"].values
+        return categories.row_sums(steps, code, curve, rows.weight, self.group, self.n_groups)
+
+    def level_influences(self, row: FeatureResult, repeats: FloatArray | None = None) -> Grouped:
+        """The same, corrected for leverage."""
+        rows, (_, steps) = self.rows, self._steps(row)
+        w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
+        square = w if rows.weight is None or rows.frequency else w**2
+        group, w, square = self.group[steps.row], w[steps.row], square[steps.row]
+        weights = GroupWeights(steps.step, group, self.n_groups, w, square, repeats)
+        return weights.corrected(self.level_sums(row), np.arange(row.sizes["bin"]))
+
+    def _steps(self, row: FeatureResult) -> tuple[IntArray, categories.Steps]:
+        """The level of every row, and its steps to the levels beside it."""
+        rows, position = self.rows, self.position(row)
+        assert rows.sides is not None
+        code = rows.x[position].astype(np.int64)
+        return code, categories.steps(code, *rows.sides[position], row.sizes["edge"])
 
     def check(self, row: FeatureResult) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
         check_same_rows(row, self.rows, self.position(row))
+
+
+def units_of_rows(
+    groups: GroupsOrDesign, local: xr.Dataset, used: NDArray[np.bool_], rows: str = "rows of local"
+) -> tuple[IntArray, int, SamplingDesign | None]:
+    """Group of every used row, the number of groups, and the design whose clusters they are.
+
+    Raises ``ValueError`` unless every row has a group and there are at least two groups.
+    """
+    weight = local["weight"].values if "weight" in local else None
+    group = row_groups(groups, row_labels(local), used, "groups", rows, weight)
+    if isinstance(group, SamplingDesign):
+        return group.cluster[group.rows], group.n_clusters, group
+    return group, check_n_groups(group), None
 
 
 def check_n_groups(group: IntArray) -> int:
@@ -547,7 +548,7 @@ def check_n_groups(group: IntArray) -> int:
 
 
 class SumsOfRows(NamedTuple):
-    """`FeatureSums` of rows in memory, each computed where it is asked for."""
+    """Sums of one feature by groups of rows in memory, each computed where it is asked for."""
 
     row: FeatureResult
     rows: Rows
@@ -616,14 +617,8 @@ class RowLevels(NamedTuple):
 def bin_influences(row: FeatureResult, sums: UnitSums) -> Grouped:
     """Influences of the groups on the bins of one feature, by their rows."""
     pieces = row.pieces
-    return _corrected(row, pieces, sums, np.arange(len(pieces.mean)))
-
-
-def _corrected(
-    row: FeatureResult, pieces: accumulate.Pieces, sums: UnitSums, block: IntArray
-) -> Grouped:
-    row_sums = sums.row_sums(pieces, row.curve.evaluate(pieces.edges))
-    return sums.group_weights().corrected(row_sums, block, sums.lines(pieces))
+    curve = row.curve.evaluate(pieces.edges)
+    return sums.influences(pieces, curve, np.arange(len(pieces.mean)))
 
 
 def sampled(grouped: Grouped, design: SamplingDesign | None) -> Grouped:
@@ -661,55 +656,20 @@ def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
         return np.arange(len(cells.bin))
     pairs = np.unique(np.stack([cell, group]), axis=1)
     of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
-    block = np.zeros(len(cells.bin), dtype=np.int64)
-    begin, seen = 0, set(of_cell[0].tolist())
-    for k in range(1, len(cells.bin)):
-        new_bin = cells.bin[k] != cells.bin[k - 1]
-        block[k] = block[k - 1] + (new_bin or len(seen) >= GROUPS_OF_BLOCK)
-        if block[k] != block[k - 1]:
-            # If the last block of a bin has too few groups, it is joined to the one before.
-            if (
-                new_bin
-                and len(seen) < GROUPS_OF_BLOCK
-                and begin
-                and (cells.bin[begin - 1] == cells.bin[begin])
-            ):
-                block[begin:k] = block[begin - 1]
-            begin, seen = k, set()
-        seen |= set(of_cell[k].tolist())
-    if len(seen) < GROUPS_OF_BLOCK and begin and cells.bin[begin - 1] == cells.bin[begin]:
-        block[begin:] = block[begin - 1]
+    block, number = np.zeros(len(cells.bin), dtype=np.int64), -1
+    for cells_of_bin in np.split(np.arange(len(block)), np.flatnonzero(np.diff(cells.bin)) + 1):
+        number += 1
+        first, seen = number, set[int]()
+        for k in cells_of_bin:
+            if len(seen) >= GROUPS_OF_BLOCK:
+                number, seen = number + 1, set()
+            block[k] = number
+            seen.update(of_cell[k].tolist())
+        # If the last block of a bin has too few groups, it is joined to the one before.
+        if len(seen) < GROUPS_OF_BLOCK and number > first:
+            block[block == number] = number - 1
+            number -= 1
     return block
-
-
-def grouped_levels(
-    row: FeatureResult,
-    rows: Rows,
-    position: int,
-    group: IntArray,
-    n_groups: int,
-    repeats: FloatArray | None = None,
-) -> Grouped:
-    """Corrected influences of groups on the steps between the levels of one feature."""
-    assert rows.sides is not None
-    code = rows.x[position].astype(np.int64)
-    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
-    weight = None if rows.weight is None else rows.weight[steps.row]
-    weights = GroupWeights.from_rows(
-        steps.step, group[steps.row], n_groups, weight, rows.frequency, repeats
-    )
-    sums = level_sums(row, rows, position, group, n_groups)
-    return weights.corrected(sums, np.arange(row.sizes["bin"]))
-
-
-def level_sums(
-    row: FeatureResult, rows: Rows, position: int, group: IntArray, n_groups: int
-) -> influence.RowSums:
-    """Influences of rows, by group, on the steps between the levels of one feature."""
-    assert rows.sides is not None
-    code = rows.x[position].astype(np.int64)
-    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
-    return categories.row_sums(steps, code, row["curve"].values, rows.weight, group, n_groups)
 
 
 def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) -> Estimates:
@@ -880,7 +840,10 @@ def effect_influences(sums: influence.RowSums, cells: CurveCells) -> sparse.csr_
 
 
 class MergedSums(NamedTuple):
-    """`FeatureSums` of the rows of a chunk, or of several chunks together."""
+    """The same sums of the rows of a chunk, or of several chunks together.
+
+    Of very many rows ``levels`` are some, evenly from all chunks.
+    """
 
     cells: UnitSums
     bins: UnitSums
@@ -950,8 +913,6 @@ def _merged(chunks: Sequence[list[MergedSums]]) -> list[MergedSums]:
 
 
 def _together(parts: Sequence[MergedSums]) -> MergedSums:
-    if len(parts) == 1:
-        return parts[0]
     cells, bins, levels, spread = zip(*parts, strict=True)
     level, cell, weight, group = zip(*levels, strict=True)
     weights: FloatArray | None = None if weight[0] is None else np.concatenate(weight)

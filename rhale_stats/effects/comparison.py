@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.arguments.survey import GroupsOrDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, design_text
 from rhale_stats.arguments.times import as_values
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays import accumulate, influence, intervals
@@ -19,11 +19,9 @@ from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.effects.cluster_robust import (
     Clusters,
     Grouped,
-    GroupWeights,
     blocks,
     centres,
-    grouped_levels,
-    lines_of,
+    units_of_rows,
 )
 from rhale_stats.effects.errors import opened, with_std_error
 from rhale_stats.effects.fit import (
@@ -43,6 +41,7 @@ from rhale_stats.inference.results import (
     CONSTANT,
     ComparisonOptions,
     Difference,
+    along_axis,
     difference_of,
     features_in_common,
     labelled_differences,
@@ -54,7 +53,7 @@ from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors, interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
 from rhale_stats.schema.features import feature_names, is_grouped, label_of
-from rhale_stats.schema.identity import check_same_output, fingerprint_of, row_labels, same_rows
+from rhale_stats.schema.identity import check_same_output, fingerprint_of, same_rows
 from rhale_stats.schema.levels import level_names, level_text
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import rows_of_feature
@@ -68,9 +67,8 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
 
     The variance of F(z) - F(r) is C(z, z) + C(r, r) - 2 C(z, r) with the covariance C of the curve,
     whatever its centring; degrees of freedom are Satterthwaite's, by groups and with parameters the
-    smaller ones of both points. Intervals are
-    made where standard errors are known, with the level of those that are there, and a band only
-    where there was one. Its draws are those of seed 0.
+    smaller ones of both points. Intervals are made where standard errors are known, with the level
+    of those that are there, and a band only where there was one. Its draws are those of seed 0.
     """
     row = one_feature(effect, 0)
     name = row.name
@@ -142,8 +140,7 @@ def _intervals(
     joint = _joint(feature, points, covariance)
     degrees = np.asarray(joint.degrees)
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
-    curve = np.interp(z, *_finite(row, "cell_curve" if row.has_cells else "curve"))
-    curve = curve - np.interp(reference[0], z, curve)
+    curve = fit.curve - np.interp(reference[0], z, fit.curve)
     level = float(effect["curve_ci"].attrs.get("ci_prob", 0.95)) if "curve_ci" in effect else 0.95
     widths = {"ci": intervals.student(level, degrees) * se}
     if "curve_band" in effect:
@@ -176,14 +173,6 @@ def _joint(feature: Feature, points: FloatArray, covariance: FloatArray) -> Join
     difference = influence.Loadings(level[:-1] - level[-1], tilt[:-1] - tilt[-1])
     sources = fit.cells.sources(fit.parts(difference))
     return Joint(covariance, sources.satterthwaite(np.diagonal(covariance)), sources)
-
-
-def _finite(row: FeatureResult, name: str) -> tuple[FloatArray, FloatArray]:
-    """Places and values of a curve where there is one."""
-    edges = row["cell_value" if name.startswith("cell") else "edge_value"].values
-    values = row[name].values
-    is_known = np.isfinite(edges) & np.isfinite(values)
-    return edges[is_known], values[is_known]
 
 
 # Parameters of `compare` that hold local effects of pairs, and the effects made from them.
@@ -238,13 +227,7 @@ def pairs_of(
         unit, repeats, source = np.arange(sizes[0]), _multiplicity(paired), "pairs of rows"
     else:
         either = used[0] | used[1]
-        weight = paired[0]["weight"].values if "weight" in paired[0] else None
-        code = row_groups(groups, row_labels(paired[0]), either, "groups", "pairs", weight)
-        if isinstance(code, SamplingDesign):
-            design, code = code, code.cluster[code.rows]
-        n_groups = int(code.max(initial=-1)) + 1 if design is None else design.n_clusters
-        if n_groups < 2:
-            raise ValueError(f"groups must hold at least two different groups; got {n_groups}.")
+        code, n_groups, design = units_of_rows(groups, paired[0], either, "pairs")
         # Rows that neither effect uses do not count in any group.
         unit = np.zeros(sizes[0], dtype=np.int64)
         unit[either] = code
@@ -389,27 +372,17 @@ def _influences(
     means of blocks of cells.
     """
     if row.is_categorical:
-        return grouped_levels(
-            row, side.rows, side.position(row), side.group, side.n_groups, repeats
-        )
-    x, g = side.columns(row)
-    every, stretch = bin_index(fit.cells.pieces.edges, x), fit.cells.stretch
-    # Rows beyond a gap do not contribute to the curve.
-    on_curve = (every >= stretch.start) & (every < stretch.stop)
+        return side.level_influences(row, repeats)
     pieces, block = fit.pieces, np.arange(len(fit.pieces.mean))
     if repeats is None:
-        block = blocks(fit.cells, every, side.group)
-        total = np.bincount(every, side.rows.weight, len(block)).astype(np.float64)
-        pieces = pieces._replace(mean=centres(fit.cells.pieces, block, total)[fit.cells.stretch])
+        cells = fit.cells
+        cell = bin_index(cells.pieces.edges, side.columns(row)[0])
+        block = blocks(cells, cell, side.group)
+        total = np.bincount(cell, side.rows.weight, len(block)).astype(np.float64)
+        pieces = pieces._replace(mean=centres(cells.pieces, block, total)[cells.stretch])
         # Numbers of the blocks of the stretch, from 0 on.
-        block = np.unique(block[fit.cells.stretch], return_inverse=True)[1]
-    k, x, g = bin_index(fit.pieces.edges, x[on_curve]), x[on_curve], g[on_curve]
-    weight = None if side.rows.weight is None else side.rows.weight[on_curve]
-    weights = GroupWeights.from_rows(
-        k, side.group[on_curve], side.n_groups, weight, side.rows.frequency, repeats
-    )
-    sums = influence.row_sums(pieces, fit.curve, k, x, g, weight, weights.group, side.n_groups)
-    return weights.corrected(sums, block, lines_of(pieces, weights, x))
+        block = np.unique(block[cells.stretch], return_inverse=True)[1]
+    return side.curve_sums(row, fit, pieces).influences(pieces, fit.curve, block, repeats)
 
 
 # --- tests of no difference between two curves ----------------------------------------------------
@@ -500,13 +473,11 @@ def _have_one_model(*rows: Result) -> bool:
 
 def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     """Source of the variance of a difference of effects."""
+    one_model = _have_one_model(a, b)
     if pairs is not None:
-        return f"{pairs.source} and parameters" if _have_one_model(a, b) else pairs.source
-    if _have_one_model(a, b):
-        sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
-        return f"{' against '.join(sources)}, of one model"
+        return f"{pairs.source} and parameters" if one_model else pairs.source
     sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
-    return f"{' against '.join(sources)}, independent"
+    return f"{' against '.join(sources)}, {'of one model' if one_model else 'independent'}"
 
 
 def points_of(fits: tuple[CurveErrors, CurveErrors]) -> FloatArray:
@@ -612,9 +583,8 @@ def common_reference(
     if fits[0].centering == "start":
         return same if ends[0][0] == ends[1][0] else start
     if fits[0].centering == "integral":
-        width = np.diff(z, prepend=z[0], append=z[-1])
-        along = CurveReference(z, (width[:-1] + width[1:]) / 2)
-        return same if np.array_equal(ends[0], ends[1]) else along
+        same_ends = np.array_equal(ends[0], ends[1])
+        return same if same_ends else CurveReference(z, along_axis(z))
     places, shares = zip(*[_places(fit) for fit in fits], strict=True)
     alike = np.array_equal(places[0], places[1])
     alike = alike and np.allclose(shares[0], shares[1], rtol=1e-9, atol=0)

@@ -7,6 +7,7 @@ rows does; all estimates follow from it as they do for groups.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,12 +21,13 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import RowSums
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.anova_test import RIGID
-from rhale_stats.effects.cluster_robust import Clusters, effect_influences, level_sums
+from rhale_stats.effects.cluster_robust import Clusters, effect_influences
 from rhale_stats.effects.fit import (
     SKEWNESS,
     SOURCE,
     at_edges,
     bin_degrees,
+    curve_covariance,
     curve_degrees,
     features_of,
     group_degrees,
@@ -35,7 +37,7 @@ from rhale_stats.effects.fit import (
     spread_degrees,
 )
 from rhale_stats.effects.spread import weights_of_rows
-from rhale_stats.inference.parameters import ADDED, KIND, ROWS_FIXED, TOGETHER, known_influence
+from rhale_stats.inference.parameters import KIND, how_added, known_influence, source_of_both
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
@@ -177,18 +179,14 @@ def row_influences(
     row: FeatureResult, fit: CurveErrors, clusters: Clusters
 ) -> tuple[RowSums, RowSums]:
     """Influences of rows, summed in groups, without corrections for their shares."""
-    group, n_groups = clusters.group, clusters.n_groups
     if row.is_categorical:
-        steps = level_sums(row, clusters.rows, clusters.position(row), group, n_groups)
+        steps = clusters.level_sums(row)
         return steps, steps
-    (x, g), weight, curve = clusters.columns(row), clusters.rows.weight, row.curve
-
-    def sums(pieces: accumulate.Pieces) -> RowSums:
-        k, at_edges = bin_index(pieces.edges, x), curve.evaluate(pieces.edges)
-        return influence.row_sums(pieces, at_edges, k, x, g, weight, group, n_groups)
-
-    cells = sums(fit.cells.pieces)
-    return cells, sums(row.pieces) if row.has_cells else cells
+    sums, pieces = clusters.sums(row), fit.cells.pieces
+    cells = sums.cells.row_sums(pieces, row.curve.evaluate(pieces.edges))
+    if not row.has_cells:
+        return cells, cells
+    return cells, sums.bins.row_sums(row.pieces, row.curve.evaluate(row.pieces.edges))
 
 
 def _spread_weights(row: FeatureResult, clusters: Clusters) -> sparse.csr_array:
@@ -294,18 +292,16 @@ def products(left: Gradients, right: Gradients) -> dict[str, FloatArray]:
 
 
 def added(
-    rows: dict[str, FloatArray], model: Gradients, shared: Gradients | None, squares: FloatArray
+    rows: dict[str, FloatArray], model: Gradients, shared: Gradients, squares: FloatArray
 ) -> dict[str, FloatArray]:
     """Covariances of rows and parameters together.
 
     ``shared`` are the products of the influences of rows with the directions, and ``squares`` the
     sums of squares of the influences on the directions, (direction, direction).
     """
-    total = products(model, Gradients(*[squares @ influences for influences in model]))
-    if shared is not None:
-        left, right = products(model, shared), products(shared, model)
-        total = {name: total[name] + left[name] + right[name] for name in total}
-    return {name: np.asarray(rows[name] + total[name]) for name in rows}
+    alone = products(model, Gradients(*[squares @ influences for influences in model]))
+    left, right = products(model, shared), products(shared, model)
+    return {name: rows[name] + alone[name] + left[name] + right[name] for name in rows}
 
 
 # What a standard error by parameters is stored with, by the name of the estimate.
@@ -327,13 +323,10 @@ class ErrorRequest(NamedTuple):
     known.
     """
 
+    fitted: Fitted
     derivatives: Derivatives
     clusters: Clusters
-    uncertainty: str
     influence: FloatArray | None
-    as_fitted: bool
-    # Groups of all rows of the fit.
-    codes: IntArray | None
 
     @classmethod
     def from_fit(
@@ -341,8 +334,7 @@ class ErrorRequest(NamedTuple):
     ) -> ErrorRequest:
         """The model and the groups of the rows: without groups every row is one of its own."""
         codes = row_numbers(local) if groups is None else groups
-        derivatives, both = Derivatives.from_model(fitted, local), fitted.uncertainty == "both"
-        clusters = Clusters.of_effect(local, effect, codes)
+        clusters, both = Clusters.of_effect(local, effect, codes), fitted.uncertainty == "both"
         influence = fitted.influence_of_rows() if both else None
         if clusters.design is not None:
             if not both:
@@ -351,18 +343,7 @@ class ErrorRequest(NamedTuple):
                     f"{fitted.uncertainty!r}. averages has the parameters alone."
                 )
             known_influence(influence)
-        return cls(
-            derivatives,
-            clusters,
-            fitted.uncertainty,
-            influence,
-            fitted.as_fitted,
-            fitted.codes,
-        )
-
-    def source(self, rows: str) -> str:
-        """The source of a standard error, in words."""
-        return "parameters" if self.uncertainty == "parameters" else f"{rows} and parameters"
+        return cls(fitted, Derivatives.from_model(fitted, local), clusters, influence)
 
 
 def with_parameters(
@@ -380,16 +361,13 @@ def with_parameters(
         out = out.assign({name: _diluted(effect[name], results) for name in skewed})
     variables = {}
     for name, values in results.items():
-        stem = name.partition("_se")[0]
-        for end in ("_cov", "_df", "_directions"):
-            stem = stem.removesuffix(end)
-        se = f"{stem}_se"
+        se = re.sub("_(se.*|cov|df|directions)$", "", name) + "_se"
         attrs = effect[se].attrs if se in effect else {}
-        facts = {"target": attrs.get("target", ""), "kind": KIND}
-        source = str(attrs.get("source", SOURCE))
-        part = {"_se_rows": source, "_se_model": "parameters"}
-        ends = [text for end, text in part.items() if name.endswith(end)]
-        facts["source"] = ends[0] if ends else request.source(source)
+        rows_source = str(attrs.get("source", SOURCE))
+        parts = {"rows": rows_source, "model": "parameters"}
+        whole = source_of_both(fitted.uncertainty, rows_source)
+        source = parts.get(name.rpartition("_se_")[2], whole)
+        facts = {"target": attrs.get("target", ""), "kind": KIND, "source": source}
         variables[name] = variable(name, values, **facts)
     mark = fitted.model.fingerprint()
     if fitted.model.design is not None:  # what is not estimable has no value either
@@ -397,7 +375,8 @@ def with_parameters(
         of_model = {stem: variables[f"{stem}_se_model"][1] for stem in stems}
         out = out.assign({stem: out[stem].where(~np.isnan(of_model[stem])) for stem in stems})
         out.attrs |= fitted.model.facts()
-    return out.assign(variables).assign_attrs(parameters=_how(request), fitted_model=mark)
+    how = how_added(fitted.uncertainty, request.influence)
+    return out.assign(variables).assign_attrs(parameters=how, fitted_model=mark)
 
 
 def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.DataArray:
@@ -407,12 +386,6 @@ def _diluted(skewness: xr.DataArray, results: Mapping[str, FloatArray]) -> xr.Da
     with np.errstate(invalid="ignore", divide="ignore"):
         share = np.where(total > 0, np.minimum(rows / total, 1.0), 0.0)
     return skewness.copy(data=skewness.values * share**3)
-
-
-def _how(request: ErrorRequest) -> str:
-    if request.uncertainty == "parameters":
-        return ROWS_FIXED
-    return ADDED if request.influence is None else TOGETHER
 
 
 def without_parts(effect: xr.Dataset) -> xr.Dataset:
@@ -436,13 +409,12 @@ def feature_errors(row: FeatureResult, fit: CurveErrors | None, request: ErrorRe
     )
     model = Gradients(*map(request.derivatives.model.estimable, model))
     rows = row_covariances(row, fit)
-    none = {name: np.zeros_like(values) for name, values in rows.items()}
-    alone = added(none, model, None, np.eye(len(model.effect)))
+    alone = products(model, model)
     total, shared, squares = alone, None, np.eye(len(model.effect))
     if request.influence is not None:
         shared, squares = _unconditional(row, fit, request)
         total = added(rows, model, shared, squares)
-    elif request.uncertainty == "both":
+    elif request.fitted.uncertainty == "both":
         total = {name: rows[name] + alone[name] for name in rows}
     directions = _directions(row, fit, model, shared, squares)
     return {**_stored(row, fit, (rows, alone, total), request), **directions}
@@ -469,9 +441,10 @@ def _unconditional(
     by_group = np.zeros((clusters.n_groups, influence.shape[1]))
     np.add.at(by_group, clusters.group[first], influence[used])
     shared = estimate_changes(group_influences(row, fit, clusters).contracted(by_group), row, fit)
-    if request.as_fitted:
+    if request.fitted.as_fitted:
         return shared, np.eye(influence.shape[1])
-    every = influence if request.codes is None else delta.summed(influence, request.codes)
+    codes = request.fitted.codes
+    every = influence if codes is None else delta.summed(influence, codes)
     return shared, every.T @ every
 
 
@@ -503,30 +476,32 @@ def _directions(
 
 def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:
     """Covariances from the rows alone, of the result as it is."""
-    n_bins, stored = row.sizes["bin"], row.has_covariance
-    edges, cell_edges = fit.edge_slice, fit.cells.edge_stretch
 
-    def covariance(name: str, otherwise: FloatArray) -> FloatArray:
-        return np.asarray(row[name].values) if stored and name in row else otherwise
+    def stored(name: str) -> FloatArray | None:
+        known = row.has_covariance and name in row
+        return np.asarray(row[name].values) if known else None
 
-    none = np.zeros((n_bins, n_bins))
-    slope, shared = none, none
+    def of_bins(name: str, variances: FloatArray) -> FloatArray:
+        """Without a stored covariance bins are independent of each other."""
+        covariance = stored(name)
+        return np.diag(variances) if covariance is None else covariance
+
+    none = np.zeros(row.sizes["bin"])
+    noise = accumulate.Noise(none, none, none)
     if "slope" in row and not row.is_categorical:
         noise = noise_in_the_middle(row)
-        slope, shared = np.diag(noise.slope), np.diag(noise.covariance)
-    cells = covariance("cell_curve_cov", np.zeros(0)) if row.has_cells else np.zeros(0)
-    curve, of_all = covariance("curve_cov", np.zeros(0)), np.zeros((fit.n_bins + 1, n_bins))
+    with_slope = stored("curve_slope_cov")
     return {
-        "effect": covariance("effect_cov", np.diag(row["effect_se"].values ** 2)),
-        "slope": covariance("slope_cov", slope),
-        "effect_slope": covariance("effect_slope_cov", shared),
-        "curve_slope": covariance("curve_slope_cov", of_all)[edges],
-        "curve": curve[edges, edges] if curve.size else fit.covariance(fit.edges),
-        "cell_curve": cells[cell_edges, cell_edges]
-        if cells.size
-        else fit.covariance(fit.pieces.edges),
+        "effect": of_bins("effect_cov", row["effect_se"].values ** 2),
+        "slope": of_bins("slope_cov", noise.slope),
+        "effect_slope": of_bins("effect_slope_cov", noise.covariance),
+        "curve_slope": np.zeros((len(fit.edges), len(none)))
+        if with_slope is None
+        else with_slope[fit.edge_slice],
+        "curve": curve_covariance(row, fit, fit.edges),
+        "cell_curve": curve_covariance(row, fit, fit.pieces.edges),
         "heterogeneity": row["heterogeneity_se"].values ** 2,
-        "start": (row["curve_se_start"].values ** 2)[edges],
+        "start": (row["curve_se_start"].values ** 2)[fit.edge_slice],
         "average": np.atleast_1d(float(row["average_effect_se"]) ** 2),
         "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
     }
@@ -543,7 +518,7 @@ def _stored(
     ``parts`` are covariances of rows, of parameters, and of what was asked for.
     """
     degrees, of_model = _degrees_of_rows(row, fit), request.derivatives.model.degrees
-    total, both = parts[2], request.uncertainty == "both"
+    total, both = parts[2], request.fitted.uncertainty == "both"
     out: dict[str, FloatArray | float] = {}
     for key, name in NAMES.items():
         if not _has(row, key):

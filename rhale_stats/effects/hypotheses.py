@@ -11,22 +11,21 @@ from numpy.typing import NDArray
 from scipy import linalg, special
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.survey import row_groups
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.arrays.survey import SamplingDesign
 from rhale_stats.bins.description import RULES, has_fact
 from rhale_stats.effects.anova_test import (
     MAX_DF,
     RIGID,
+    BinSelection,
     Wald,
     anova_test,
     fill_spread,
     least_of_cells,
 )
-from rhale_stats.effects.cluster_robust import Clusters
+from rhale_stats.effects.cluster_robust import Clusters, units_of_rows
 from rhale_stats.effects.delta_method import (
     Influences,
     estimate_changes,
@@ -47,7 +46,7 @@ from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row, 
 from rhale_stats.printing.text import bin_labels, holds_model
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors
-from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, has_moments
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -55,11 +54,9 @@ from rhale_stats.schema.features import (
     is_grouped,
     is_of_outcome,
     methods_of,
-    resolution,
     stores_errors,
     units_in,
 )
-from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.parts import features_by_rows, has_own_rows, over_outputs
 from rhale_stats.schema.validation import validated
@@ -114,13 +111,13 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
     if not 0 < delta < np.inf:
         raise ValueError(f"delta must be positive and finite; got {delta!r}.")
     effect = with_std_error(effect)
-    rows = []
-    for number in range(effect.sizes["feature"]):
-        row = one_feature(effect, number)
-        rows.append(_small(row, delta) if row.sizes["bin"] else Wald(reason=CONSTANT))
+    tests = [
+        _small(row, delta) if row.sizes["bin"] else Wald(reason=CONSTANT)
+        for row in each_feature(effect)
+    ]
     return labelled_test(
         effect,
-        fields_of_tests(rows),
+        fields_of_tests(tests),
         adjust,
         null=f"some effect is {delta:g} or more, or -{delta:g} or less",
         source=str(effect["effect_se"].attrs["source"]),
@@ -133,18 +130,18 @@ def _small(row: FeatureResult, delta: float) -> Wald:
     slope, half = row.slopes, np.diff(row["edge_value"].values) / 2
     linear = slope != 0
     effect, degrees = row["effect"].values, bin_degrees(row)
-    n = row["n_effective"].values
-    least = resolution(effect, float(row["local_effect_error"]))
     se = [row["effect_se"].values]
     values = [effect]
     if linear.any():
         noise = noise_in_the_middle(row)
         for end in (-half, half):
             values.append(effect + slope * end)
-            se.append(np.sqrt(np.maximum(noise.variance_along(np.ones(len(n)), end * linear), 0.0)))
+            variance = noise.variance_along(np.ones(len(half)), end * linear)
+            se.append(np.sqrt(np.maximum(variance, 0.0)))
     value = np.array(values)
     # Ratios to an error near 0 stay within floating point, cubed as well.
-    error = np.maximum(np.maximum(np.array(se), least), 1e-100 * (np.abs(value) + delta))
+    least = np.maximum(meaning.least_effect(row), 1e-100 * (np.abs(value) + delta))
+    error = np.maximum(np.array(se), least)
     skewness = _skewness(row, np.array(se))
     # What an effect of delta, or of -delta, would have as its error.
     above, below = [unskewed((value - end) / error, skewness) for end in (delta, -delta)]
@@ -161,9 +158,15 @@ def _small(row: FeatureResult, delta: float) -> Wald:
 
 def _skewness(row: FeatureResult, se: FloatArray) -> FloatArray:
     """Skewness of the errors of the effects, and at the ends of lines; slopes add none."""
-    skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(se.shape[1])
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.nan_to_num(skewness * np.minimum(se[:1] / se, 1.0) ** 3))
+        return np.asarray(np.nan_to_num(_of_effects(row) * np.minimum(se[:1] / se, 1.0) ** 3))
+
+
+def _of_effects(row: FeatureResult) -> FloatArray:
+    """Skewness of the errors of the effects; 0 where it is not known."""
+    if "effect_skewness" in row:
+        return np.asarray(row["effect_skewness"].values)
+    return np.zeros(row.sizes["bin"])
 
 
 # --- tests of zero, constant and homogeneous effects ----------------------------------------------
@@ -216,18 +219,18 @@ def wald_test(
             f"with null {null!r}. Leave it out."
         )
     effect = check_effect(effect)
-    names = feature_names(effect)
-    if null == "homogeneous":
-        columns = (
-            {} if local is None else own_columns(estimation_rows(check_local(local), effect), names)
-        )
-        rows = [_homogeneous(one_feature(effect, name), columns.get(name)) for name in names]
-    elif null in SIGNS:
+    columns: dict[str, tuple[Rows, int]] = {}
+    if null != "homogeneous":
         effect = with_std_error(effect)
-        rows = [_monotone(one_feature(effect, name), SIGNS[null]) for name in names]
-    else:
-        effect = with_std_error(effect)
-        rows = [_equal_at_least(one_feature(effect, name), null, method) for name in names]
+    elif local is not None:
+        columns = own_columns(estimation_rows(check_local(local), effect), feature_names(effect))
+
+    def tested(row: FeatureResult) -> Wald:
+        if null == "homogeneous":
+            return _homogeneous(row, columns.get(row.name))
+        return _monotone(row, SIGNS[null]) if null in SIGNS else _equal(row, null, method)
+
+    rows = [_without_test(row, null) or tested(row) for row in each_feature(effect)]
     # The normal scores of rows are compared with chi-squared, everything else with F.
     compared_with_f = null in ("zero", "constant") and (method == "box" or stores_errors(effect))
     by = f", method {method!r}" if null in ("zero", "constant") else ""
@@ -252,66 +255,56 @@ def _bootstrap_note(effect: xr.Dataset, null: str) -> str:
 def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
     """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
     tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
-    denominator = tests.pop("df_denominator")
-    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
-    tests["size_ci"] = np.stack([tests.pop("size_low"), tests.pop("size_high")], axis=-1)
+    left_out = set() if of_f else {"df_denominator"}
     if np.isnan(tests["size"]).all():
-        del tests["size"], tests["size_ci"]
-    tests |= {"df_denominator": denominator} if of_f else {}
-    return {name: tests[name] for name in names if name in tests}
+        left_out |= {"size", "size_ci"}
+    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
+    return {name: tests[name] for name in names if name not in left_out}
 
 
-def _equal_at_least(row: FeatureResult, null: str, method: str) -> Wald:
-    """Test of equality; of few groups, P is not below that of a wild cluster bootstrap."""
-    test, name = _equal(row, null, method), f"{null}_pvalue"
-    least = float(row[name]) if name in row else np.nan
-    few = np.isfinite([test.p_value, least]).all() and "effect_se_model" not in row
-    return test._replace(p_value=max(test.p_value, least)) if few else test
+def _without_test(row: FeatureResult, null: str) -> Wald | None:
+    """The result of a feature that has no test, with the reason; None where it has one."""
+    if not row.sizes["bin"]:
+        return Wald(reason=CONSTANT)
+    if null == "homogeneous":
+        return None
+    if null != "zero" and meaning.is_unordered(row):
+        return Wald(reason=meaning.ORDER)
+    if null == "constant" and row.sizes["bin"] == 1 and not row.slopes.any():
+        return Wald(df=0.0, reason=meaning.ONE_BIN)
+    reason = meaning.of_effects(row)
+    return Wald(reason=reason) if reason else None
 
 
 def _equal(row: FeatureResult, null: str, method: str) -> Wald:
     """Test that all effects of one feature are 0, or equal."""
-    if not row.sizes["bin"]:
-        return Wald(reason=CONSTANT)
-    if null == "constant":
-        if meaning.is_unordered(row):
-            return Wald(reason=meaning.ORDER)
-        if row.sizes["bin"] == 1 and not row.slopes.any():
-            return Wald(df=0.0, reason=meaning.ONE_BIN)
-    if reason := meaning.of_effects(row):
-        return Wald(reason=reason)
     test = anova_test(row, null)
     # Bins of effects on the outcome are few, and their errors very unequal: each counts alike.
-    if method == "box" and not is_of_outcome(row):
-        return test
-    if row.stores_errors:
-        other = _grouped(row, null)
-    else:
-        other = (_correlated if row.is_categorical else _sum_of_squares)(row, null)
-    return other._replace(size=test.size, size_low=test.size_low, size_high=test.size_high)
+    if method == "wald" or is_of_outcome(row):
+        of_rows = _correlated if row.is_categorical else _sum_of_squares
+        other = (_grouped if row.stores_errors else of_rows)(row, null)
+        test = other._replace(size=test.size, size_ci=test.size_ci)
+    by_bootstrap = f"{null}_pvalue"
+    if by_bootstrap in row and "effect_se_model" not in row:
+        # Of few groups: P is not below that of a wild cluster bootstrap.
+        least = float(row[by_bootstrap])
+        return test._replace(p_value=least) if least > test.p_value else test
+    return test
 
 
 def _monotone(row: FeatureResult, sign: float) -> Wald:
     """Test that no effect of a bin is negative, times ``sign``: the least of all, math [120]."""
-    if not row.sizes["bin"]:
-        return Wald(reason=CONSTANT)
-    if meaning.is_unordered(row):
-        return Wald(reason=meaning.ORDER)
-    if reason := meaning.of_effects(row):
-        return Wald(reason=reason)
     value, se, degrees = row["effect"].values, row["effect_se"].values, bin_degrees(row)
     tested = np.isfinite(se) & (degrees > 0)
     if not tested.any():
         return Wald(reason=meaning.NO_ROWS)
-    skewness = row["effect_skewness"].values if "effect_skewness" in row else np.zeros(len(se))
-    least = resolution(value, float(row["local_effect_error"]))
-    n = row["n_effective"].values
+    skewness, n = _of_effects(row), row["n_effective"].values
     if _is_skewed(row, sign):
         # A mean of skewed effects that is low by chance has a small error, too.
         square = np.average((se**2 * n)[tested], weights=degrees[tested])
         pooled = np.maximum(se, np.sqrt(square / n))
         se, skewness = pooled, skewness * (se / pooled) ** 3
-    t = sign * intervals.unskewed(value / np.hypot(se, least), skewness)
+    t = sign * intervals.unskewed(value / np.hypot(se, meaning.least_effect(row)), skewness)
     scores = np.sign(t) * intervals.normal_score(t, np.maximum(degrees, 1.0))
     score = float(scores[tested].min())
     n_tested = int(tested.sum())
@@ -365,24 +358,20 @@ def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
     return Wald(total, df, intervals.chi2_tail(total, df))
 
 
-def _contrasted(row: FeatureResult, null: str) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Effects of one feature with their covariance, what of them is 0, and what rounding makes."""
-    value = row["effect"].values
-    contrast = np.eye(len(value))
-    if null == "constant":
-        contrast = np.diff(contrast, axis=0)
-    least = resolution(value, float(row["local_effect_error"]))
-    return value, row["effect_cov"].values, contrast, least
+def _contrasts(row: FeatureResult, null: str) -> FloatArray:
+    """What is 0 of the effects of one feature: each, or the differences of neighbours."""
+    effects = np.eye(row.sizes["bin"])
+    return np.diff(effects, axis=0) if null == "constant" else effects
 
 
 def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
-    value, covariance, contrast, least = _contrasted(row, null)
-    variance = np.diagonal(covariance) + least**2
+    contrast, covariance = _contrasts(row, null), row["effect_cov"].values
+    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
+    variance = np.diagonal(covariance)
     # Satterthwaite's degrees of freedom, as if steps were independent.
     degrees = (contrast**2 @ variance) ** 2 / (contrast**4 @ (variance**2 / bin_degrees(row)))
-    value = contrast @ value
-    covariance = contrast @ (covariance + least**2 * np.eye(len(variance))) @ contrast.T
+    value, covariance = contrast @ row["effect"].values, contrast @ covariance @ contrast.T
     se = np.sqrt(np.diagonal(covariance))
     score = np.sign(value) * intervals.normal_score(value / se, degrees)
     statistic = float(score @ np.linalg.pinv(covariance / np.outer(se, se), hermitian=True) @ score)
@@ -391,19 +380,12 @@ def _correlated(row: FeatureResult, null: str) -> Wald:
 
 def _grouped(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
-    value, covariance, contrast, least = _contrasted(row, null)
-    linear = row.slopes != 0
-    if linear.any():
-        # A slope times the width of its bin has the units of effects.
-        width = np.diff(row["edge_value"].values)[linear]
-        value = np.concatenate([value, row.slopes[linear] * width])
-        mixed = row["effect_slope_cov"].values[:, linear] * width
-        slope_cov = row["slope_cov"].values[np.ix_(linear, linear)] * np.outer(width, width)
-        covariance = np.block([[covariance, mixed], [mixed.T, slope_cov]])
-        contrast = linalg.block_diag(contrast, np.eye(len(width)))
+    selection = BinSelection.of_feature(row)
+    value, covariance = selection.values(row), selection.covariance(row)
+    contrast = linalg.block_diag(_contrasts(row, null), np.eye(len(selection.sloped)))
     total_variance = float(np.trace(covariance))
     # An estimate without sampling error is compared with rounding only.
-    covariance = covariance + least**2 * np.eye(len(value))
+    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
     if "effect_se_model" in row:
@@ -413,7 +395,7 @@ def _grouped(row: FeatureResult, null: str) -> Wald:
         if not df:
             return Wald(df=0.0, reason=meaning.RIGID)
     statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
-    of_groups = _degrees_of_matrix(row, contrast, linear)
+    of_groups = _degrees_of_matrix(row, contrast, row.slopes != 0)
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
@@ -451,8 +433,6 @@ def _degrees_of_matrix(
 
 def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
-    if not row.sizes["bin"]:
-        return Wald(reason=CONSTANT)
     least = meaning.least_effect(row)
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
     if largest <= 1 or row.is_categorical or _bins_are_cells(row):
@@ -479,10 +459,8 @@ def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     half = float(intervals.student(SIZE_LEVEL, np.array(df))) * error
     low, high = np.sqrt(np.maximum([variance - half, variance + half], 0.0))
     statistic = variance / error
-    return Wald(
-        statistic, df, float(special.stdtr(df, -statistic)),
-        size=float(np.sqrt(variance)), size_low=float(low), size_high=float(high),
-    )  # fmt: skip
+    p_value = float(special.stdtr(df, -statistic))
+    return Wald(statistic, df, p_value, size=float(np.sqrt(variance)), size_ci=(low, high))
 
 
 def _bins_are_cells(row: FeatureResult) -> bool:
@@ -518,31 +496,37 @@ def for_hypotheses(
     effect = check_effect(effect)
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
     effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
+    row, fit = features_of(effect)[0]
     if estimand == "slope":
-        return _along_axis(effect, *features_of(effect)[0])
-    covariance, row = vcov(effect, 0, estimand), features[0][0]
-    names, of_row = bin_labels(row), estimand
-    edges = row["edge_value"].values
-    if estimand == "curve":
-        of_row = row.curve_name
-        edges = row["cell_value" if row.has_cells else "edge_value"].values
-        names = level_names(row) if row.is_categorical else [f"{edge:.6g}" for edge in edges]
-        if are_dates(units_in(row)):
-            names = date_texts(edges, units_in(row))
-    [name] = feature_names(effect)
+        return _along_axis(effect, row, fit)
+    if estimand == "effect":
+        estimate, names, places = "effect", bin_labels(row), None
+    else:
+        estimate, (names, places) = row.curve_name, _places_of_curve(row)
+    covariance = vcov(effect, 0, estimand)
     return Estimates(
         names,
-        np.asarray(row[of_row].values, dtype=np.float64),
+        np.asarray(row[estimate].values, dtype=np.float64),
         covariance.values,
-        np.asarray(estimates(effect, features)[of_row].degrees)[0][: len(covariance)],
+        np.asarray(estimates(effect, features)[estimate].degrees)[0][: len(covariance)],
         str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
-        f"the effects of {name}" if estimand == "effect" else f"the curve of {name}",
-        places=None if row.is_categorical or estimand == "effect" else edges,
+        f"the effects of {row.name}" if estimand == "effect" else f"the curve of {row.name}",
+        places=places,
         influences=None
         if local is None
-        else _influences(effect, *features[0], estimand, local, groups),
+        else _influences(effect, row, fit, estimand, local, groups),
     )
+
+
+def _places_of_curve(row: FeatureResult) -> tuple[list[str], FloatArray | None]:
+    """Names of the places at which a curve is known, and the places if they have an order."""
+    if row.is_categorical:
+        return level_names(row), None
+    edges = row.cell_edges if row.has_cells else row["edge_value"].values
+    if are_dates(units_in(row)):
+        return date_texts(edges, units_in(row)), edges
+    return [f"{edge:.6g}" for edge in edges], edges
 
 
 def _influences(
@@ -562,16 +546,10 @@ def _influences(
             f"are of {source}. averages has both."
         )
     local, design = check_local(local), None
-    n_rows = local.sizes["obs"]
-    code: IntArray = np.arange(n_rows)
+    n_units = local.sizes["obs"]
+    code: IntArray = np.arange(n_units)
     if groups is not None:
-        weight = local["weight"].values if "weight" in local else None
-        used = np.ones(n_rows, dtype=bool)
-        grouped = row_groups(groups, row_labels(local), used, "groups", weight=weight)
-        if isinstance(grouped, SamplingDesign):
-            design, grouped = grouped, grouped.cluster
-        code = grouped
-    n_units = int(code.max()) + 1
+        code, n_units, design = units_of_rows(groups, local, np.ones(n_units, dtype=bool))
     sizes = {"effect": row.sizes["bin"], "curve": row[row.curve_name].size, "average_effect": 1}
     if fit is None:
         return np.zeros((n_units if design is None else len(design.factor), sizes[estimand]))

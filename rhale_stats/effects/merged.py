@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -39,9 +39,8 @@ AGREED = {
 def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     r"""Effect of all rows together, from effects of parts of the rows in the same bins.
 
-    The parts can be hospitals that must not share rows: only the moments in their effects are
-    used. The result has the estimates, and with `std_error` the standard errors, of `rhale` of all
-    rows.
+    The parts can be hospitals that must not share rows: only the moments in their effects are used.
+    The result has the estimates, and with `std_error` the standard errors, of `rhale` of all rows.
 
     Parameters
     ----------
@@ -118,11 +117,10 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     centering = str(first.attrs["centering"])
     estimates = [_merged(name, each, centering) for name, each in zip(names, rows, strict=True)]
     n_rows = sum(int(part.attrs["n_rows"]) for part in parts)
-    error = np.max([part["local_effect_error"].values for part in parts], axis=0)
     base = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
-    base = base.assign(local_effect_error=first["local_effect_error"].variable.copy(data=error))
-    error = np.max([part["numerical_error"].values for part in parts], axis=0)
-    base = base.assign(numerical_error=first["numerical_error"].variable.copy(data=error))
+    for name in ("local_effect_error", "numerical_error"):
+        largest = np.max([part[name].values for part in parts], axis=0)
+        base = base.assign({name: first[name].variable.copy(data=largest)})
     edges = {
         name: each[0]["edge_value"].values
         for name, each in zip(names, rows, strict=True)
@@ -208,34 +206,14 @@ def _check_edges(name: str, rows: Sequence[FeatureResult]) -> None:
                 f"got {row.sizes['bin']} bins from {float(row['edge_value'][0]):.6g} to "
                 f"{float(row['edge_value'][-1]):.6g} in effects[{number}]. {advice}."
             )
-        cells, first = _cells(row), _cells(rows[0])
-        if not np.array_equal([] if cells is None else cells, [] if first is None else first):
+        if not np.array_equal(row.cell_edges, rows[0].cell_edges):
             raise ValueError(
                 f"effects[0] and effects[{number}] must have the same cells of the curve of "
                 f"feature {name!r}. {advice}, or weighting='rows', which has none."
             )
 
 
-def _cells(row: FeatureResult) -> FloatArray | None:
-    """Edges of the cells of a curve, where it has some."""
-    if not row.has_cells:
-        return None
-    edges = row["cell_value"].values
-    return np.asarray(edges[np.isfinite(edges)])
-
-
 # --- moments --------------------------------------------------------------------------------------
-
-
-class _Part(NamedTuple):
-    """The moments of one feature in the cells, or bins, of one part.
-
-    ``squares`` and ``products`` are those of precision weights, None without.
-    """
-
-    moments: CellMoments
-    squares: FloatArray | None
-    products: FloatArray | None
 
 
 def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimates:
@@ -250,15 +228,11 @@ def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimat
     bins, along = together.pooled(starts, degree=2).means(), None
     more: Estimates = {}
     if first.has_cells:
-        parts = [_part(*each, "cell_") for each in zip(rows, cells, scales, strict=True)]
-        ends = first["cell_value"].values
-        along = fine.Cells.within(edges, ends, together, _squares(parts, together.means()))
+        by_squares = _squares(rows, cells, scales, "cell_", together.means())
+        along = fine.Cells.within(edges, first.cell_edges, together, by_squares)
         more = own_products(along)
-    parts = [
-        _part(row, moments.pooled(starts), scale, "")
-        for row, moments, scale in zip(rows, cells, scales, strict=True)
-    ]
-    by_squares, squares = _squares(parts, bins), None
+    pooled = [moments.pooled(starts) for moments in cells]
+    by_squares, squares = _squares(rows, pooled, scales, "", bins), None
     if by_squares is not None:
         squares = sums.squares_of(by_squares, bins)
         signs = {float(row["skewness_sign"]) for row in rows}
@@ -282,14 +256,6 @@ def _scales(rows: Sequence[FeatureResult]) -> FloatArray:
     return np.asarray(largest / largest.max())
 
 
-def _products(row: FeatureResult, name: str, n: int, scale: float) -> FloatArray | None:
-    """Sums of powers of weights of one part, in the units of the largest weight of all."""
-    if name not in row:
-        return None
-    powers = np.array([power for power, _ in sums.WEIGHT_POWERS])
-    return np.asarray(row[name].values[:n] * scale**powers)
-
-
 def _scaled(moments: CellMoments, scale: float) -> CellMoments:
     """Moments by weights in the units of the largest weight of all parts."""
     if scale == 1.0:
@@ -300,24 +266,32 @@ def _scaled(moments: CellMoments, scale: float) -> CellMoments:
     return CellMoments(table)
 
 
-def _part(row: FeatureResult, moments: CellMoments, scale: float, prefix: str) -> _Part:
-    n = len(moments.weight)
-    products = _products(row, f"{prefix}weight_products", n, scale)
-    squares = None if products is None else row[f"{prefix}squares"].values[:n]
-    return _Part(moments, squares, products)
+def _squares(
+    rows: Sequence[FeatureResult],
+    moments: Sequence[CellMoments],
+    scales: FloatArray,
+    prefix: str,
+    everything: Moments,
+) -> sums.SquareSums | None:
+    """Sums by squared weights about the means of all rows; None without precision weights.
 
-
-def _squares(parts: Sequence[_Part], everything: Moments) -> sums.SquareSums | None:
-    """Sums by squared weights about the means of all rows; None without precision weights."""
-    moved = []
-    for part in parts:
-        if part.squares is None or part.products is None:
-            return None
+    Of the cells, or bins, of which every part has ``moments``.
+    """
+    if f"{prefix}weight_products" not in rows[0]:
+        return None
+    powers, moved = np.array([power for power, _ in sums.WEIGHT_POWERS]), []
+    for row, part, scale in zip(rows, moments, scales, strict=True):
+        squares, products = (
+            row[f"{prefix}{name}"].values[: len(part.weight)]
+            for name in ("squares", "weight_products")
+        )
         g, x = [
-            np.nan_to_num(getattr(part.moments.means(), name) - getattr(everything, name))
+            np.nan_to_num(getattr(part.means(), name) - getattr(everything, name))
             for name in ("mean", "x_mean")
         ]
-        moved.append(sums.moved_squares(part.squares, np.nan_to_num(part.products), g, x))
+        # In the units of the largest weight of all.
+        products = np.nan_to_num(products * scale**powers)
+        moved.append(sums.moved_squares(squares, products, g, x))
     return sums.square_sums_of_all(moved)
 
 

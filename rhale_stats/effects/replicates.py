@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,9 +40,9 @@ from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import CurveCells, CurveErrors
+from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.dimensions import HALF_OF
-from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, one_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES
@@ -54,31 +55,25 @@ def with_chosen_bins(
     local: xr.Dataset, effect: xr.Dataset, units: resample.ResampledUnits, request: Resampling
 ) -> xr.Dataset:
     """Replicates with edges of their own, on a grid of each feature, over (draw, feature, ...)."""
-    scheme, seeds, n_grid = request.scheme, request.seeds, request.n_grid
     rule = rule_of(str(effect.attrs["bin_rule"]), str(effect.attrs["bin_parameters"]))
     centering = str(effect.attrs["centering"])
     weighting = str(effect.attrs.get("weighting", "rows"))
     names = feature_names(effect)
     local = local.isel(feature=[feature_position(local, name) for name in names])
-    grid = common_grid(effect, n_grid)
+    grid = common_grid(effect, request.n_grid)
     base = local["weight"].values if "weight" in local else np.ones(local.sizes["obs"])
-    shape = (len(seeds), len(names), n_grid)
-    out = {name: np.full(shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
-    n_bins = np.zeros(shape[:2])
-    hits = np.zeros((len(seeds), len(names), n_grid - 1), dtype=bool)
 
-    def replicate(draw: int) -> None:
-        weight = base * resample.draw_weights(scheme, units, seeds[draw])
+    def replicate(draw: int) -> dict[str, NDArray[Any]]:
+        weight = base * resample.draw_weights(request.scheme, units, request.seeds[draw])
         sample = local.assign(weight=("obs", weight)).assign_attrs(weight_kind="precision")
         own_rule = for_share_of_rows(rule, _n_effective(weight) / _n_effective(base))
-        estimates = _rebinned_replicate(sample, own_rule, centering, weighting, grid)
-        n_bins[draw] = estimates.pop("n_bins")
-        hits[draw] = estimates.pop("hits")
-        for name, values in estimates.items():
-            out[name][draw] = values
+        return _rebinned_replicate(sample, own_rule, centering, weighting, grid)
 
-    with progress_bar(len(seeds), "bootstrap", "replicate", progress=request.progress) as bar:
-        in_threads(replicate, range(len(seeds)), cpus(), lambda _: bar.update(1))
+    n_draws = len(request.seeds)
+    with progress_bar(n_draws, "bootstrap", "replicate", progress=request.progress) as bar:
+        made = in_threads(replicate, range(n_draws), cpus(), lambda _: bar.update(1))
+    out = {name: np.stack([estimates[name] for estimates in made]) for name in made[0]}
+    n_bins, hits = out.pop("n_bins"), out.pop("hits")
     on_grid = ("draw", "feature", "grid")
     return xr.Dataset(
         {
@@ -130,9 +125,6 @@ def common_grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
 def evaluated(effect: xr.Dataset, grid: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve at points of (feature, grid); NaN outside the bins."""
     out = {name: np.full(grid.shape, np.nan) for name in ("effect", "heterogeneity", "curve")}
-    # Selection of a feature is slow with many variables, so only these are kept.
-    needed = (*out, "slope", "cell_effect", "cell_curve", "cell_value")
-    effect = effect[[name for name in needed if name in effect]]
     for number in np.flatnonzero(effect["n_bins"].values):
         for name, values in values_at(one_feature(effect, int(number)), grid[number]).items():
             out[name][number] = values
@@ -163,10 +155,9 @@ def in_memory(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
             "rebin must be False with frequency weights: a row that is drawn twice would count "
             "once. Repeat the rows instead, or take weight_kind='precision'."
         )
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
+    for row in each_feature(effect):
         if row.sizes["bin"]:
-            check_same_rows(row, rows, feature_position(local, name))
+            check_same_rows(row, rows, feature_position(local, row.name))
     counts = rows.weight if rows.frequency else None
     if halves and request.groups is None:
         # Both halves of a row are drawn together.
@@ -182,18 +173,15 @@ def in_memory(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
 class FeatureTerms(NamedTuple):
     """One feature with its rows in order, ready to be weighted.
 
-    ``terms`` are those of its bins, ``of_cells`` those of the cells of its curve where there are
-    any; ``cells`` are the bins themselves where there are none. Sums over bins are those over
-    their cells unless there are ``terms`` of both.
+    ``terms`` are those of the cells of its curve, which are its bins where it has no others, or of
+    its steps between levels. ``bins`` are those of its bins, where sums over cells do not tell
+    enough of them, and ``levels`` of the rows by their level.
     """
 
     row: FeatureResult
-    pieces: accumulate.Pieces
-    cells: CurveCells
-    terms: resample.Terms | None = None
-    of_cells: resample.Terms | None = None
-    # Rows by their level, for a feature with levels.
-    at_levels: resample.Terms | None = None
+    terms: resample.Terms
+    bins: resample.Terms | None = None
+    levels: resample.Terms | None = None
 
 
 def in_fixed_bins(
@@ -283,40 +271,33 @@ def _features(
 ) -> list[FeatureTerms | None]:
     """Rows of all features, ready to be weighted; None for a constant one."""
     features: list[FeatureTerms | None] = []
-    for number, name in enumerate(feature_names(effect)):
-        row, position = one_feature(effect, number), feature_position(local, name)
+    for row in each_feature(effect):
+        position = feature_position(local, row.name)
         if not row.sizes["bin"]:
             features.append(None)
         elif row.is_categorical:
-            features.append(_feature_of_levels(row, row.pieces, rows, position))
+            features.append(_feature_of_levels(row, rows, position))
         else:
-            features.append(_feature_of_axis(row, rows, position, studentize=studentize))
+            ordered = partial(_terms, row, rows, position, studentize=studentize)
+            bins = ordered(row.pieces) if row.has_cells and studentize else None
+            features.append(FeatureTerms(row, ordered(row.curve_cells.pieces), bins))
     return features
 
 
-def _feature_of_axis(
-    row: FeatureResult, rows: Rows, position: int, *, studentize: bool
-) -> FeatureTerms:
-    """A feature with an axis: its rows in order of bins, and in order of cells."""
+def _terms(
+    row: FeatureResult, rows: Rows, position: int, pieces: accumulate.Pieces, *, studentize: bool
+) -> resample.Terms:
+    """Rows of a feature with an axis, in order of pieces of it."""
     x, g = rows.x[position], rows.local_effect[position]
-    pieces, cells = row.pieces, row.curve_cells
-    linear = bool(pieces.slope.any())
-
-    def ordered(pieces: accumulate.Pieces) -> resample.Terms:
-        k, frequency = bin_index(pieces.edges, x), rows.frequency
-        return resample.terms(
-            pieces, k, x, g, rows.weight,
-            frequency=frequency, standard_errors=studentize, places=linear and not studentize,
-        )  # fmt: skip
-
-    of_cells = ordered(cells.pieces) if row.has_cells else None
-    of_bins = ordered(pieces) if of_cells is None or studentize else None
-    return FeatureTerms(row, pieces, cells, of_bins, of_cells)
+    return resample.terms(
+        *(pieces, bin_index(pieces.edges, x), x, g, rows.weight),
+        frequency=rows.frequency,
+        standard_errors=studentize,
+        places=bool(row.slopes.any()) and not studentize,
+    )
 
 
-def _feature_of_levels(
-    row: FeatureResult, pieces: accumulate.Pieces, rows: Rows, position: int
-) -> FeatureTerms:
+def _feature_of_levels(row: FeatureResult, rows: Rows, position: int) -> FeatureTerms:
     """A feature with levels: its rows in order of steps, twice where they are in two."""
     assert rows.sides is not None
     code, weight = rows.x[position].astype(np.int64), rows.weight
@@ -331,18 +312,16 @@ def _feature_of_levels(
     none = np.zeros(row.sizes["edge"])
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
-    terms = ordered(steps.step, steps.row, steps.difference, pieces)
-    return FeatureTerms(row, pieces, row.curve_cells, terms, at_levels=at_levels)
+    terms = ordered(steps.step, steps.row, steps.difference, row.pieces)
+    return FeatureTerms(row, terms, levels=at_levels)
 
 
 def _level_replicates(
     feature: FeatureTerms, at_levels: resample.Terms, weight: resample.Weights, centering: str
 ) -> dict[str, FloatArray]:
     """Estimates of one feature with levels, (draw, ...)."""
-    assert feature.terms is not None, "features with levels have no cells"
-    steps = resample.replicates(
-        feature.pieces, resample.replicate_sums(feature.terms, weight), "start"
-    )
+    sums = resample.replicate_sums(feature.terms, weight)
+    steps = resample.replicates(feature.row.pieces, sums, "start")
     sums = resample.replicate_sums(at_levels, weight)
     weights, squares = sums[..., 0], sums[..., 1]
     share = weights / weights.sum(axis=1, keepdims=True)
@@ -368,14 +347,18 @@ def _replicates(
     feature: FeatureTerms, weight: resample.Weights, centering: str, studentize: bool
 ) -> dict[str, FloatArray]:
     """Estimates of one feature under every column of weights, (draw, ...)."""
-    if feature.at_levels is not None:
-        return _level_replicates(feature, feature.at_levels, weight, centering)
-    sums, of_bins = _sums(feature, weight)
-    return estimates_from_sums(feature, sums, of_bins, centering, studentize=studentize)
+    if feature.levels is not None:
+        return _level_replicates(feature, feature.levels, weight, centering)
+    row, sums = feature.row, resample.replicate_sums(feature.terms, weight)
+    if feature.bins is None:
+        sums, of_bins = of_cells_and_bins(row, sums)
+    else:
+        of_bins = resample.replicate_sums(feature.bins, weight)
+    return estimates_from_sums(row, sums, of_bins, centering, studentize=studentize)
 
 
 def estimates_from_sums(
-    feature: FeatureTerms,
+    row: FeatureResult,
     sums: FloatArray,
     of_bins: FloatArray,
     centering: str,
@@ -383,9 +366,9 @@ def estimates_from_sums(
     studentize: bool = False,
 ) -> dict[str, FloatArray]:
     """Estimates of one feature from sums over its cells and its bins, (draw, ...)."""
-    n_bins, cells, in_cells = len(feature.pieces.mean), feature.cells, feature.row.has_cells
-    bin_edges = feature.pieces.edges
-    bins = resample.replicates(feature.pieces, of_bins, centering, places=not studentize)
+    n_bins, cells, in_cells = row.sizes["bin"], row.curve_cells, row.has_cells
+    bin_edges = row.pieces.edges
+    bins = resample.replicates(row.pieces, of_bins, centering, places=not studentize)
     on_cells = bins
     if in_cells:
         on_cells = resample.replicates(cells.pieces, sums, centering, keep=cells.variance)
@@ -410,7 +393,7 @@ def estimates_from_sums(
             effect = np.where(unknown, np.nan, effect)
         out = {
             "effect": effect,
-            "slope": np.where(feature.pieces.slope != 0, bins.slope, 0.0 * bins.effect),
+            "slope": np.where(row.slopes != 0, bins.slope, 0.0 * bins.effect),
             "heterogeneity": spread,
             "curve": curve,
             "average_effect": np.nansum(bins.share * bins.mean, axis=1),
@@ -434,22 +417,12 @@ def estimates_from_sums(
     return out
 
 
-def _sums(feature: FeatureTerms, weight: resample.Weights) -> tuple[FloatArray, FloatArray]:
-    """Sums over the cells of the curve, and over the bins, which may be these cells."""
-    if feature.of_cells is None:
-        assert feature.terms is not None, "a feature has terms of its cells or of its bins"
-        of_bins = resample.replicate_sums(feature.terms, weight)
-        return of_bins, of_bins
-    sums = resample.replicate_sums(feature.of_cells, weight)
-    if feature.terms is not None:
-        return sums, resample.replicate_sums(feature.terms, weight)
-    return from_cells(feature, sums)
-
-
-def from_cells(feature: FeatureTerms, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums over the cells of the curve, and over the bins that they make up."""
-    cells = feature.cells
-    of_bins = resample.of_unions(sums, cells.pieces, feature.pieces, cells.bin)
+def of_cells_and_bins(row: FeatureResult, sums: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sums over the cells of the curve, and over the bins that they make up or are."""
+    if not row.has_cells:
+        return sums, sums
+    cells = row.curve_cells
+    of_bins = resample.of_unions(sums, cells.pieces, row.pieces, cells.bin)
     return sums[..., : resample.SUMS], of_bins
 
 
@@ -475,8 +448,7 @@ def accelerations(
     # A unit with frequency k represents k rows, each with 1/k of its influence.
     size = np.ones(int(unit.max()) + 1) if units.size is None else units.size
     estimates: list[dict[str, Any]] = []
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
+    for row in each_feature(effect):
         if not row.sizes["bin"]:
             estimates.append(dict.fromkeys(ACCELERATIONS, np.nan))
             continue
@@ -498,12 +470,7 @@ def _accelerations(
     on_curve, stretch = cells, fit.cells.stretch
     if not row.is_categorical and len(every.share) != stretch.stop - stretch.start:
         # The curve is known only on a stretch of the axis: use the rows there.
-        (x, g), weight = clusters.columns(row), clusters.rows.weight
-        k = bin_index(every.edges, x)
-        inside = (k >= stretch.start) & (k < stretch.stop)
-        k, x, g, unit = k[inside] - stretch.start, x[inside], g[inside], clusters.group[inside]
-        weight = None if weight is None else weight[inside]
-        on_curve = influence.row_sums(fit.pieces, fit.curve, k, x, g, weight, unit, len(size))
+        on_curve = clusters.curve_sums(row, fit, fit.pieces).row_sums(fit.pieces, fit.curve)
     return (
         _acceleration(*_powers(effect_influences(cells, fit.cells), size)),
         _acceleration(*_powers(bins.variance, size)),
@@ -554,11 +521,9 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
     _check_asked(effect, request)
     local = estimation_rows(local, effect)
     rows = ChunkedRows(local)
-    features = [_feature(effect, name) for name in feature_names(effect)]
-    positions = [feature_position(local, name) for name in feature_names(effect)]
-    used = [feature for feature in features if feature is not None]
-    n_draws = len(request.seeds)
-    n_bytes = 8 * n_draws * (resample.SUMS + 2) * sum(len(_pieces(part).mean) for part in used)
+    used = [row for row in each_feature(effect) if row.sizes["bin"]]
+    n_draws, n_cells = len(request.seeds), sum(len(row.curve_cells.bin) for row in used)
+    n_bytes = 8 * n_draws * (resample.SUMS + 2) * n_cells
     if n_bytes > MAX_BYTES:
         raise ValueError(
             f"n_resamples must be fewer where local effects are in chunks: sums of {n_draws} "
@@ -566,22 +531,17 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
             f"{max(int(n_draws * MAX_BYTES / n_bytes), 2)}, or some of the features."
         )
     seed = int(request.seeds[0].integers(2**63))
-    of_chunk = _Sums(features, positions, seed, n_draws)
+    positions = [feature_position(local, row.name) for row in used]
+    of_chunk = _Sums(used, positions, seed, n_draws)
     numbers = range(len(rows.lengths))
     merged = rows.merged(of_chunk, _added, "bootstrap", beside=numbers, progress=request.progress)
-    sums = iter(merged)
     check_same_chunks(rows, local, effect)
     centering = str(effect.attrs["centering"])
     out = nothing(effect, n_draws, studentize=False)
-    for position, feature in enumerate(features):
-        if feature is None:
-            continue
-        of_cells = of_bins = next(sums)
-        if feature.row.has_cells:
-            of_cells, of_bins = from_cells(feature, of_cells)
-        estimates = estimates_from_sums(feature, of_cells, of_bins, centering)
-        _fill(out, slice(None), position, estimates)
-    counted = float(np.nansum(used[0].row["n_effective"].values)) if used else rows.n_rows
+    for row, sums in zip(used, merged, strict=True):
+        estimates = estimates_from_sums(row, *of_cells_and_bins(row, sums), centering)
+        _fill(out, slice(None), row.position, estimates)
+    counted = float(np.nansum(used[0]["n_effective"].values)) if used else rows.n_rows
     units = resample.ResampledUnits(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
     return Replication(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
 
@@ -590,19 +550,17 @@ def _check_asked(effect: xr.Dataset, request: Resampling) -> None:
     """Raise ``ValueError`` for what needs all rows at once."""
     refuse_categorical(effect, "bootstrap of local effects in chunks")
     refused = {
-        "scheme": request.scheme != "poisson",
-        "groups": request.groups is not None,
-        "strata": request.strata is not None,
-        "rebin": request.rebin,
-        "studentize": request.studentize,
+        "scheme must be 'poisson', which draws every row by itself": request.scheme != "poisson",
+        "groups must be None": request.groups is not None,
+        "strata must be None": request.strata is not None,
+        "rebin must be False": request.rebin,
+        "studentize must be False": request.studentize,
     }
-    instead = {"scheme": "'poisson', which draws every row by itself", "groups": "None"}
-    instead |= {"strata": "None", "rebin": "False", "studentize": "False"}
-    for name, is_refused in refused.items():
+    for text, is_refused in refused.items():
         if is_refused:
             raise ValueError(
-                f"{name} must be {instead[name]} where local effects are in chunks. Or use "
-                f"local.compute(), or the rows of a sample."
+                f"{text} where local effects are in chunks. Or use local.compute(), or the rows of "
+                f"a sample."
             )
     if "debiased" in effect.attrs:
         raise ValueError(
@@ -611,19 +569,8 @@ def _check_asked(effect: xr.Dataset, request: Resampling) -> None:
         )
 
 
-def _feature(effect: xr.Dataset, name: str) -> FeatureTerms | None:
-    """The bins and cells of one feature; None for a constant one."""
-    row = one_feature(effect, name)
-    return FeatureTerms(row, row.pieces, row.curve_cells) if row.sizes["bin"] else None
-
-
 def _added(chunks: Sequence[list[FloatArray]]) -> list[FloatArray]:
     return [np.sum(each, axis=0) for each in zip(*chunks, strict=True)]
-
-
-def _pieces(feature: FeatureTerms) -> accumulate.Pieces:
-    """Cells of the curve, or bins where there are none: what is summed over."""
-    return feature.cells.pieces if feature.row.has_cells else feature.pieces
 
 
 @dataclass(frozen=True)
@@ -633,7 +580,7 @@ class _Sums:
     Every row is drawn a Poisson number of times, by a random stream of the chunk.
     """
 
-    features: Sequence[FeatureTerms | None]
+    features: Sequence[FeatureResult]
     positions: Sequence[int]
     seed: int
     n_draws: int
@@ -641,9 +588,8 @@ class _Sums:
     def __call__(self, rows: Rows, number: int) -> list[FloatArray]:
         rng = np.random.default_rng(np.random.SeedSequence([self.seed, number]))
         terms_of_features = [
-            self._terms(feature, rows, position)
-            for feature, position in zip(self.features, self.positions, strict=True)
-            if feature is not None
+            _terms(row, rows, position, row.curve_cells.pieces, studentize=False)
+            for row, position in zip(self.features, self.positions, strict=True)
         ]
         units = resample.ResampledUnits(None, [np.arange(rows.n_rows)], rows.weight)
         parts: list[list[FloatArray]] = [[] for _ in terms_of_features]
@@ -654,18 +600,3 @@ class _Sums:
                 for part, terms in zip(parts, terms_of_features, strict=True):
                     part.append(resample.replicate_sums(terms, weight))
         return [np.concatenate(part) for part in parts]
-
-    @staticmethod
-    def _terms(feature: FeatureTerms, rows: Rows, position: int) -> resample.Terms:
-        pieces = _pieces(feature)
-        x, g = rows.x[position], rows.local_effect[position]
-        return resample.terms(
-            pieces,
-            bin_index(pieces.edges, x),
-            x,
-            g,
-            rows.weight,
-            frequency=True,
-            standard_errors=False,
-            places=bool(feature.pieces.slope.any()),
-        )

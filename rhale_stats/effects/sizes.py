@@ -34,7 +34,7 @@ from rhale_stats.inference.notes import ROWS, with_rows_alone
 from rhale_stats.inference.results import BY_NONCENTRAL
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import CurveErrors
-from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, has_moments
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.variables import EFFECT_VARIABLES, in_order, variable
@@ -45,17 +45,22 @@ NORMALISED = ("naled", "naler_min", "naler_max")
 PLACES = 32
 
 
-def _sizes_of(row: FeatureResult, fit: CurveErrors | None) -> dict[str, float]:
-    """Sizes of the curve of one feature, by name; NaN where there is none."""
+def _of_curve(row: FeatureResult) -> tuple[dict[str, float], float, Square]:
+    """Sizes of the curve of one feature, its mean over the rows, and its mean square; or NaN."""
     curve = row["curve"].values
     if np.isnan(curve).all():
-        return dict.fromkeys(SIZES, np.nan)
-    if fit is None:
-        values = categories.sizes(curve, row["level_share"].values)
-        return {name: float(value) for name, value in zip(SIZES, values, strict=True)}
-    pieces, line = fit.pieces, fit.cells.line[fit.cells.stretch]
-    values = accumulate.sizes(fit.curve, pieces, line[:, 0], line[:, 1])
-    return {name: float(value) for name, value in values._asdict().items()}
+        return dict.fromkeys(SIZES, np.nan), np.nan, Square(*(np.nan,) * 5)
+    if row.is_categorical:
+        share = row["level_share"].values
+        values, centre = categories.sizes(curve, share), float(np.sum(share * curve))
+        square = square_of_levels(row)
+    else:
+        fit = row.fit
+        line = fit.cells.line[fit.cells.stretch]
+        values = accumulate.sizes(fit.curve, fit.pieces, line[:, 0], line[:, 1])
+        centre, square = accumulate.mean_of_curve(fit.curve, fit.pieces), square_of_curve(row, fit)
+    sizes = {name: float(value) for name, value in zip(SIZES, values, strict=True)}
+    return sizes, centre, square
 
 
 def largest(result: xr.Dataset, max_features: int) -> list[str]:
@@ -68,13 +73,6 @@ def largest(result: xr.Dataset, max_features: int) -> list[str]:
         size = result["curve"].std("edge").values
     order = np.argsort(-np.nan_to_num(size, nan=-1.0), kind="stable")
     return [feature_names(result)[position] for position in order[:max_features]]
-
-
-def _centre(row: FeatureResult, fit: CurveErrors | None) -> float:
-    """Mean of the curve of one feature over the rows."""
-    if fit is None:
-        return float(np.sum(row["level_share"].values * row["curve"].values))
-    return accumulate.mean_of_curve(fit.curve, fit.pieces)
 
 
 def effect_sizes(
@@ -95,21 +93,22 @@ def effect_sizes(
     scale = None if y is None else _Scale(y)
     if boot is not None:
         boot = check_boot(effect, boot, ["effect"], MAKER)
-    rows = [
-        _feature_sizes(
-            one_feature(effect, number), None if boot is None else boot.isel(feature=number), scale
-        )
-        for number in range(effect.sizes["feature"])
-    ]
-    arrays = pad_features([row.sizes for row in rows], effect.sizes["bin"])
+    sizes, squares, draws = zip(
+        *[
+            _feature_sizes(row, None if boot is None else boot.isel(feature=row.position), scale)
+            for row in each_feature(effect)
+        ],
+        strict=True,
+    )
+    arrays = pad_features(sizes, effect.sizes["bin"])
     out = xr.Dataset(
         {name: variable(name, values) for name, values in arrays.items()},
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
     )
     if boot is not None:
-        out = _with_intervals(out, [row.draws for row in rows], str(boot.attrs["source"]), level)
+        out = _with_intervals(out, draws, str(boot.attrs["source"]), level)
     else:
-        ends = np.stack([row.square.interval(level) for row in rows])
+        ends = np.stack([square.interval(level) for square in squares])
         dims, long_name, units = EFFECT_VARIABLES["importance"]
         facts = Facts(dims, long_name, units, long_name, _source(effect))
         out = out.assign(importance_ci=interval(facts, ends, level, BY_NONCENTRAL))
@@ -168,25 +167,9 @@ def _normalised(
     return {"naled": np.sum(share * distance, axis=-1), **ends}
 
 
-class _FeatureSizes(NamedTuple):
-    """Sizes of one feature by name, the square of its curve, and replicates of the sizes."""
-
-    sizes: dict[str, float]
-    square: Square
-    draws: dict[str, FloatArray]
-
-
 def _source(effect: xr.Dataset) -> str:
     """What the errors vary over."""
     return str(effect["effect_se"].attrs["source"]) if "effect_se" in effect else "rows"
-
-
-def _square(row: FeatureResult, fit: CurveErrors | None) -> Square:
-    """The mean square of the curve over the rows."""
-    curve = row["curve"].values
-    if np.isnan(curve).all():
-        return Square(*(np.nan,) * 5)
-    return square_of_levels(row) if fit is None else square_of_curve(row, fit)
 
 
 def _without_noise(row: FeatureResult, sizes: dict[str, float], square: Square) -> dict[str, float]:
@@ -208,36 +191,32 @@ def _without_noise(row: FeatureResult, sizes: dict[str, float], square: Square) 
 
 def _feature_sizes(
     row: FeatureResult, boot: xr.Dataset | None, scale: _Scale | None
-) -> _FeatureSizes:
-    """Sizes of one feature, and replicates of them where there are any."""
-    # Levels have their shares in place of pieces.
-    fit = row.fit if row.sizes["bin"] and not row.is_categorical else None
-    sizes = _sizes_of(row, fit)
+) -> tuple[dict[str, float], Square, dict[str, FloatArray]]:
+    """Sizes of one feature by name, the square of its curve, and replicates of the sizes."""
+    sizes, centre, square = _of_curve(row)
     for name in ("heterogeneity_index", "heterogeneity_output"):
         sizes[name] = float(row[name])
-    square = _square(row, fit)
     corrected = _without_noise(row, sizes, square)
     curve = row["curve"].values
     if scale is not None:
         sizes |= dict.fromkeys(NORMALISED, np.nan)
         corrected |= dict.fromkeys((f"{name}_corrected" for name in NORMALISED), np.nan)
         if not np.isnan(curve).all():
-            centre = np.array(_centre(row, fit))
-            normalised = _normalised(scale, curve, centre, row, row.slopes)
+            mean = np.array(centre)
+            normalised = _normalised(scale, curve, mean, row, row.slopes)
             sizes |= {name: float(value) for name, value in normalised.items()}
             raw = sizes["importance"]
             shrunk = corrected["importance_corrected"] / raw if raw > 0 else 1.0
             shrunk_curve = centre + shrunk * (curve - centre)
-            normalised = _normalised(scale, shrunk_curve, centre, row, shrunk * row.slopes)
+            normalised = _normalised(scale, shrunk_curve, mean, row, shrunk * row.slopes)
             corrected |= {f"{name}_corrected": float(value) for name, value in normalised.items()}
     draws = {} if boot is None else _draws(row, boot, scale, list(sizes))
-    return _FeatureSizes(sizes | corrected, square, draws)
+    return sizes | corrected, square, draws
 
 
 def _draws(
     row: FeatureResult, boot: xr.Dataset, scale: _Scale | None, names: Sequence[str]
 ) -> dict[str, FloatArray]:
-    """Replicates of the sizes of one feature."""
     has_curve = not np.isnan(row["curve"].values).all()
     draws = {name: draws_of(boot, name) for name in names if name in boot}
     if scale is not None:
@@ -254,7 +233,6 @@ def _draws(
 def _with_intervals(
     sizes: xr.Dataset, each: Sequence[Mapping[str, FloatArray]], source: str, level: float
 ) -> xr.Dataset:
-    """The sizes with intervals by replicates."""
     intervals = {}
     for name in each[0]:
         estimate, (dims, long_name, units) = sizes[name].values, EFFECT_VARIABLES[name]
@@ -268,7 +246,7 @@ def _with_intervals(
     return sizes.assign(intervals).assign_coords(BOUNDS)
 
 
-def square_of_levels(row: FeatureResult) -> quadratic.Square:
+def square_of_levels(row: FeatureResult) -> Square:
     """Mean square of the curve of a feature with levels, which is given at these."""
     share, curve = row["level_share"].values, row["curve"].values
     weight = np.diag(share) - np.outer(share, share)
@@ -287,7 +265,7 @@ def square_of_levels(row: FeatureResult) -> quadratic.Square:
     return quadratic.square(curve, weight, row["curve_cov"].values, denominator)
 
 
-def square_of_curve(row: FeatureResult, fit: CurveErrors) -> quadratic.Square:
+def square_of_curve(row: FeatureResult, fit: CurveErrors) -> Square:
     """Mean square of the curve of a feature with an axis, from values at edges and slopes."""
     pieces = fit.pieces
     linear = np.flatnonzero(pieces.slope != 0)
@@ -331,9 +309,9 @@ def _blocks(first: FloatArray, shared: FloatArray, second: FloatArray) -> FloatA
     return np.block([[first, shared], [shared.T, second]])
 
 
-def _unknown(value: FloatArray, weight: FloatArray) -> quadratic.Square:
+def _unknown(value: FloatArray, weight: FloatArray) -> Square:
     none = float("nan")
-    return quadratic.Square(float(value @ weight @ value), none, none, none, none)
+    return Square(float(value @ weight @ value), none, none, none, none)
 
 
 def moments_of_rows(
@@ -417,19 +395,26 @@ def forest_data(result: object, what: str, level: float) -> ForestData:
         interval = np.asarray(stored.transpose("ci_bound", ...).values, dtype=np.float64)
         method = str(stored.attrs.get("method", "confidence interval"))
         source = str(stored.attrs.get("source", "rows"))
-    if "feature_kind" in effect.coords:
-        point = np.where(effect["feature_kind"].values == "constant", np.nan, point)
     unordered = meaning.is_unordered(effect) & (what in OF_THE_ORDER)
-    point = np.where(unordered, np.nan, point)
-    interval = np.where(np.isnan(point), np.nan, interval)
-    rows = None if rows is None else np.where(np.isnan(point), np.nan, rows)
+    unknown = unordered | np.isnan(point)
+    if "feature_kind" in effect.coords:
+        unknown |= effect["feature_kind"].values == "constant"
+    point = np.where(unknown, np.nan, point)
     order = np.argsort(-np.abs(point), kind="stable")  # NaN comes last
-    if chains is not None:
-        chains = np.where(unordered, np.nan, chains)[:, order]
-    rows = None if rows is None else rows[:, order]
+
+    def in_turn(part: FloatArray) -> FloatArray:
+        return np.where(unknown, np.nan, part)[:, order]
+
     return ForestData(
-        *(values, order, point[order], interval[:, order], chains, unordered[order]),
-        *(method, source, rows),
+        values,
+        order,
+        point[order],
+        in_turn(interval),
+        None if chains is None else in_turn(chains),
+        unordered[order],
+        method,
+        source,
+        None if rows is None else in_turn(rows),
     )
 
 

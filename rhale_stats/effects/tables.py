@@ -197,13 +197,12 @@ CHECKED = (
 
 def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of effects in bins: a line a bin."""
-    effect = complete(effect)
+    effect = with_errors(effect)
     frames, levels = [], bool(categorical_features(effect))
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
+    for row in each_feature(effect):
         frame = pd.DataFrame(
             {
-                "term": name,
+                "term": row.name,
                 "bin": row["bin"].values,
                 "bin_left": shown_values(row["bin_left"].values, units_in(row)),
                 "bin_right": shown_values(row["bin_right"].values, units_in(row)),
@@ -238,7 +237,7 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
 
 def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`glance` of effects in bins: a line a feature."""
-    effect = complete(effect)
+    effect = with_errors(effect)
     rows = each_feature(effect)
     reasons = [of_average(row) for row in rows]
     degrees = np.array([row_degrees(row) for row in rows])
@@ -402,7 +401,7 @@ def _wald_columns(
 _EXACT = (meaning.ZERO, meaning.ALIKE)
 
 
-def complete(effect: xr.Dataset) -> xr.Dataset:
+def with_errors(effect: xr.Dataset) -> xr.Dataset:
     """The effect with standard errors, added if it has none."""
     effect = check_effect(effect)
     done = "average_effect_se" in effect and "effect_se" in effect
@@ -493,7 +492,7 @@ def sizes_summary(sizes: xr.Dataset, _feature: object, level: float) -> Summary:
     return Summary([PrintedTable(lines, heads, stubs, title)], notes)
 
 
-# --- effects as printed tables --------------------------------------------------------------------
+# --- checks of effects as printed tables ----------------------------------------------------------
 
 
 # Significance level of jumps, and of bin error if `check_unbiased` stored none.
@@ -559,13 +558,12 @@ def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[PrintedTa
             "not tested.",
         ]
     heads = ["bins", "tested", "biased", "> std err", "share", "within", "smallest P"]
-    lines = list(map(_bias_of_feature, each_feature(effect)))
+    rows = each_feature(effect)
+    lines = [_bias_of_feature(row) for row in rows]
     if not along:
         heads.append("curve bias")
-        lines = [
-            [*line, number_text(_curve_bias(row))]
-            for line, row in zip(lines, each_feature(effect), strict=True)
-        ]
+        for line, row in zip(lines, rows, strict=True):
+            line.append(number_text(_curve_bias(row)))
     meant = "curve bias: the largest bias of the curve, where rows are denser on one side of a bin."
     return PrintedTable(lines, heads, feature_names(effect), BIAS_TITLE), [
         *notes,
@@ -578,21 +576,20 @@ def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[PrintedTa
 
 def _bias_of_feature(row: FeatureResult) -> list[str]:
     """Number of biased bins of one feature, and the size of their bias."""
-    verdict, share = row["verdict"].values, row["weight_share"].values
-    biased = ~np.isin(verdict, [FINE, TOO_FEW])
+    verdict, pvalue = row["verdict"].values, row["bin_error_pvalue_adjusted"].values
     within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
-    has_spread = np.isfinite(within)
-    pvalue = row["bin_error_pvalue_adjusted"].values
+    share = np.where(np.isfinite(within), row["weight_share"].values, np.nan)
+    n_tested = np.isfinite(pvalue).sum()
+    with np.errstate(invalid="ignore"):
+        mean_square = np.nansum(share * within**2) / np.nansum(share)
     return [
-        str(len(verdict)),
-        str(int(np.isfinite(pvalue).sum())),
-        str(int(biased.sum())),
-        str(int((verdict == LARGE).sum())),
+        f"{len(verdict)}",
+        f"{n_tested}",
+        f"{np.sum(~np.isin(verdict, [FINE, TOO_FEW]))}",
+        f"{np.sum(verdict == LARGE)}",
         percent(float(row["bin_error_share_axis"])),
-        number_text(np.sqrt(np.sum((share * within**2)[has_spread]) / share[has_spread].sum()))
-        if has_spread.any()
-        else "",
-        pvalue_text(np.nanmin(pvalue)) if np.isfinite(pvalue).any() else "",
+        number_text(np.sqrt(mean_square)),
+        pvalue_text(np.nanmin(pvalue)) if n_tested else "",
     ]
 
 
@@ -634,12 +631,12 @@ def _largest_jump(row: FeatureResult) -> list[str]:
     """Number of bins of one feature, number with a missed jump, and the bin with the smallest P."""
     pvalue = row["jump_pvalue_adjusted"].values
     if not np.isfinite(pvalue).any():
-        return [str(len(pvalue)), "", *[""] * len(JUMPS)]
-    missed, largest = int((pvalue < SIGNIFICANCE).sum()), int(np.nanargmin(pvalue))
-    return [str(len(pvalue)), str(missed), *_lines(row, JUMPS)[largest]]
+        return [f"{len(pvalue)}", "", *[""] * len(JUMPS)]
+    missed, largest = np.sum(pvalue < SIGNIFICANCE), int(np.nanargmin(pvalue))
+    return [f"{len(pvalue)}", f"{missed}", *_lines(row, JUMPS)[largest]]
 
 
-# --- effects as printed tables --------------------------------------------------------------------
+# --- the summary ----------------------------------------------------------------------------------
 
 
 FIXED = "Standard errors treat the model as fixed."
@@ -660,7 +657,7 @@ ORDERS = {"given": "as given", "as_is": "of the categories or the alphabet"}
 
 def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """`summary` of effects in bins: one line per feature, or per bin of one feature."""
-    effect = complete(effect)
+    effect = with_errors(effect)
     bounds = bounds_text(level)
     row, part = None, effect
     if feature is None:
@@ -759,16 +756,15 @@ def _outcome_table(effect: xr.Dataset, bounds: list[str]) -> tuple[Body, list[st
     """One line per feature: the change between the usual values, and the test of no effect."""
     test = wald_test(effect, "zero", "box", "none", None)
     heads = ["bins", "from", "to", "change", "std err", *bounds, "P>|t|", "P any"]
-    names, rows = feature_names(effect), []
-    for position in range(len(names)):
-        row = one_feature(effect, position)
+    rows = []
+    for row, p_value in zip(each_feature(effect), test["p_value"].values, strict=True):
         ends = row["usual_difference_ci"].transpose("ci_bound").values
         places = [float(row[f"usual_{end}"]) for end in ("low", "high")]
         texts = [number_text(place) for place in places]
         if row.is_categorical and np.isfinite(places).all():
             texts = [level_names(row)[int(place)] for place in places]
         numbers = (float(row["usual_difference"]), float(row["usual_difference_se"]), *ends)
-        pvalues = (float(row["usual_difference_pvalue"]), float(test["p_value"].values[position]))
+        pvalues = (float(row["usual_difference_pvalue"]), float(p_value))
         rows.append(
             [f"{row.sizes['bin']}", *texts, *map(number_text, numbers), *map(pvalue_text, pvalues)]
         )
@@ -780,7 +776,7 @@ def _outcome_table(effect: xr.Dataset, bounds: list[str]) -> tuple[Body, list[st
         f"{effect.attrs['n_folds']} times without a fold of the rows. Associations given the other "
         f"columns, not causes.",
     ]
-    return (rows, heads, names), meanings, []
+    return (rows, heads, feature_names(effect)), meanings, []
 
 
 def _feature_table(
@@ -792,20 +788,12 @@ def _feature_table(
     table = glance(effect, level)
     wald = _wald_heads(table, "avg effect", bounds)
     heads = ["bins", *wald.values(), "heterog.", "H", "curve range"]
-    rows = []
-    for _, line in table.iterrows():
-        if line["kind"] == "constant":
-            rows.append(["0", "constant"] + [""] * (len(heads) - 2))
-            continue
-        rows.append(
-            [
-                str(line["n_bins"]),
-                *[cell(line, name) for name in wald],
-                number_text(line["heterogeneity"]),
-                number_text(line["heterogeneity_output"]),
-                number_text(line["curve_max"] - line["curve_min"]),
-            ]
-        )
+    table["curve_range"] = table["curve_max"] - table["curve_min"]
+    columns = ["n_bins", *wald, "heterogeneity", "heterogeneity_output", "curve_range"]
+    rows = table_lines(table, columns, _counted_cell)
+    for line, kind in zip(rows, table["kind"], strict=True):
+        if kind == "constant":
+            line[:] = ["0", "constant"] + [""] * (len(heads) - 2)
     meanings = [
         "avg effect: mean of the local effects over all rows, not along the axis. heterog.: root "
         "mean square of their standard deviations in the bins.",
@@ -837,14 +825,7 @@ def _bin_table(
         meanings += [
             f"Where there is a slope, {middle}heterog. is the standard deviation about the line."
         ]
-    rows = [
-        [
-            str(line["n_obs"]),
-            *[cell(line, column) for column in wald],
-            *[number_text(line[number]) for number in numbers],
-        ]
-        for _, line in table.iterrows()
-    ]
+    rows = table_lines(table, ["n_obs", *wald, *numbers], _counted_cell)
     reasons = reasons_of(table)
     if not rows:
         rows = [["constant"] + [""] * (len(heads) - 1)]
@@ -860,14 +841,17 @@ def _level_table(row: FeatureResult, level: float) -> PrintedTable:
     degrees = curve_degrees(row, row.fit, row["edge_value"].values)
     table = pd.DataFrame(estimate_columns(row, "curve", degrees, level))
     wald = _wald_heads(table, "curve", bounds_text(level))
-    heads = ["rows", "share", *wald.values()]
+    counts = zip(row["n_level"].values, row["level_share"].values, strict=True)
     lines = [
-        [f"{n}", f"{share:.1%}", *[cell(line, column) for column in wald]]
-        for n, share, (_, line) in zip(
-            row["n_level"].values, row["level_share"].values, table.iterrows(), strict=True
-        )
+        [f"{n}", f"{share:.1%}", *line]
+        for (n, share), line in zip(counts, table_lines(table, wald), strict=True)
     ]
-    return PrintedTable(lines, heads, level_names(row), "Levels")
+    return PrintedTable(lines, ["rows", "share", *wald.values()], level_names(row), "Levels")
+
+
+def _counted_cell(line: pd.Series, column: str) -> str:
+    """A count in full, any other number as it is printed."""
+    return str(line[column]) if column.startswith("n_") else cell(line, column)
 
 
 def _edges_note(effect: Result) -> str:

@@ -27,6 +27,7 @@ SPREADS = {
     "shap_dependence": "root mean square of the Shapley values about the spline",
     "effect": "heterogeneity, accumulated (comonotone)",
 }
+SHARE = {"long_name": "share of the rows at the point", "units": "1"}
 # Number of grid points where no result is a profile.
 N_POINTS = 101
 LOCAL_EFFECTS = {"finite_difference": "ALE", "ale": "ALE"}
@@ -53,8 +54,7 @@ def compare_methods(
         Name or number.
     names : sequence of str, optional
         Names of the methods. By default "Partial dependence", "ICE", "M-plot", "SHAP dependence",
-        "ALE"
-        of finite differences across bins, and "RHALE" of other local effects.
+        "ALE" of finite differences across bins, and "RHALE" of other local effects.
 
     Returns
     -------
@@ -102,11 +102,11 @@ def compare_methods(
     reference = _Result.from_dataset(next(filter(PROFILE.holds, datasets), datasets[0]), feature)
     name = str(reference.row["feature"].values)
     each = [_Result.from_dataset(result, name) for result in datasets]
-    grid = _grid(each, reference, name)
+    z, share, levels = _grid(each, reference, name)
     output = _output_of_all(datasets)
     labels = _labels(each, names)
-    curves = [result.curve_at(name, grid.z, grid.levels) for result in each]
-    return _labelled(grid, labels, each, curves).assign_attrs(
+    curves = [result.curve_at(name, z, levels) for result in each]
+    return _labelled((z, share, levels), labels, each, curves).assign_attrs(
         {
             "method": "comparison of methods",
             "feature": name,
@@ -120,14 +120,6 @@ def compare_methods(
     )
 
 
-class _CurveOnGrid(NamedTuple):
-    """Curve, standard error and spread at the points of the grid; NaN where they are not known."""
-
-    curve: FloatArray
-    se: FloatArray
-    spread: FloatArray
-
-
 class _Result(NamedTuple):
     """A result, the feature that is compared, and the levels of this in its own order, if any."""
 
@@ -138,7 +130,6 @@ class _Result(NamedTuple):
 
     @classmethod
     def from_dataset(cls, result: xr.Dataset, feature: str | int) -> _Result:
-        """Checked."""
         if PROFILE.holds(result):
             profile = check_profile(result, "results")
             grid = one_profile(profile, feature)
@@ -164,8 +155,8 @@ class _Result(NamedTuple):
         kind = methods_of(self.dataset)[feature_position(self.dataset, name)]
         return LOCAL_EFFECTS.get(kind, "RHALE")
 
-    def curve_at(self, name: str, z: FloatArray, levels: Sequence[str]) -> _CurveOnGrid:
-        """Curve, standard error and spread at the points of the grid, or at levels."""
+    def curve_at(self, name: str, z: FloatArray, levels: Sequence[str]) -> list[FloatArray]:
+        """Curve, standard error and spread at the points of the grid, or at levels; or NaN."""
         dataset, row, nothing = self.dataset, self.row, np.full(len(z), np.nan)
         if dataset.attrs.get("ice_kind") == "derivative":
             raise ValueError(
@@ -176,7 +167,7 @@ class _Result(NamedTuple):
             row = one_feature(std_error(dataset), name)
         places = row["grid_value" if self.is_profile else "edge_value"].values
         if not len(places):
-            return _CurveOnGrid(nothing, nothing, nothing)
+            return [nothing] * 3
 
         def interpolated(variable: str) -> FloatArray:
             if variable not in row:
@@ -187,23 +178,20 @@ class _Result(NamedTuple):
             return np.asarray(np.interp(z, places, at_places, np.nan, np.nan))
 
         bent = not (levels or self.is_profile)  # in linear bins
-        return _CurveOnGrid(
+        return [
             predict(dataset, z, name).values if bent else interpolated("curve"),
             interpolated("curve_se") if dataset.attrs["centering"] == "mean" else nothing,
             interpolated("curve_std" if self.is_profile else "curve_std_sum"),
-        )
+        ]
 
 
-class _Grid(NamedTuple):
-    """Grid points common to all curves, the share of the rows at each, and levels if any."""
+def _grid(
+    results: Sequence[_Result], reference: _Result, name: str
+) -> tuple[FloatArray, FloatArray, list[str]]:
+    """Points common to all curves, the share of the rows at each, and levels if any.
 
-    z: FloatArray
-    share: FloatArray
-    levels: list[str]
-
-
-def _grid(results: Sequence[_Result], reference: _Result, name: str) -> _Grid:
-    """The grid of the reference if it is a profile; otherwise all levels, or all edges."""
+    They are those of the reference if it is a profile; otherwise all levels, or all edges.
+    """
     row = reference.row
     levels: list[str] = []
     if reference.levels:
@@ -218,7 +206,7 @@ def _grid(results: Sequence[_Result], reference: _Result, name: str) -> _Grid:
         z, share = _places([result.row for result in results], name)
     if not len(z):
         raise ValueError(f"feature must vary; {name!r} is constant.")
-    return _Grid(z, share, levels)
+    return z, share, levels
 
 
 def _output_of_all(results: Sequence[xr.Dataset]) -> tuple[object, object]:
@@ -237,10 +225,7 @@ def _output_of_all(results: Sequence[xr.Dataset]) -> tuple[object, object]:
 
 def _labels(results: Sequence[_Result], names: Sequence[str] | None) -> list[str]:
     """Names of the methods, as given or by default, all different."""
-    if names is None:
-        labels = [result.label for result in results]
-    else:
-        labels = [str(label) for label in names]
+    labels = [result.label for result in results] if names is None else list(map(str, names))
     if len(labels) != len(results) or len(set(labels)) < len(labels):
         raise ValueError(
             f"names must be one a result, all different; got {', '.join(labels)} for "
@@ -258,25 +243,25 @@ def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:
 
 
 def _labelled(
-    grid: _Grid, labels: list[str], results: Sequence[_Result], curves: Sequence[_CurveOnGrid]
+    grid: tuple[FloatArray, FloatArray, list[str]],
+    labels: list[str],
+    results: Sequence[_Result],
+    curves: Sequence[list[FloatArray]],
 ) -> xr.Dataset:
     """The curves as a Dataset, without attributes."""
+    z, share, levels = grid
     coords = {
         "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
-        "grid": ("grid", np.arange(len(grid.z)), {"long_name": "point of the grid"}),
-        "grid_value": ("grid", grid.z, GRID_VALUE),
-        "weight_share": (
-            "grid",
-            grid.share,
-            {"long_name": "share of the rows at the point", "units": "1"},
-        ),
+        "grid": ("grid", np.arange(len(z)), {"long_name": "point of the grid"}),
+        "grid_value": ("grid", z, GRID_VALUE),
+        "weight_share": ("grid", share, SHARE),
         "spread_kind": ("effect_method", np.array([SPREADS[result.method] for result in results])),
     }
-    if grid.levels:
-        coords["level"] = ("grid", np.array(grid.levels), {"long_name": "level of the category"})
+    if levels:
+        coords["level"] = ("grid", np.array(levels), {"long_name": "level of the category"})
     curve, se, spread = [np.stack(values) for values in zip(*curves, strict=True)]
     values = {
-        "curve": (_centred(curve, grid.share), "effect"),
+        "curve": (_centred(curve, share), "effect"),
         "curve_se": (se, "standard error of the curve"),
         "spread": (spread, "spread, of each method's own kind"),
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import xarray as xr
 
 from rhale_stats.schema.validation import validated
@@ -64,7 +62,6 @@ def to_datatree(
             raise ValueError(f"{name} must hold a result; got an empty Dataset.")
     if not datasets:
         raise ValueError("Give at least one Dataset to collect; got none.")
-    contents: Mapping[str, xr.Dataset] = {f"/{name}": dataset for name, dataset in datasets.items()}
-    tree = xr.DataTree.from_dict(dict(contents))
+    tree = xr.DataTree.from_dict({f"/{name}": dataset for name, dataset in datasets.items()})
     tree.attrs["software"] = software()
     return tree

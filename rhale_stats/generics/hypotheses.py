@@ -51,12 +51,11 @@ def wald_test(
     null : {"zero", "constant", "homogeneous", "increasing", "decreasing"}
         "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
         equal and have no slope, so the curve is a straight line. "homogeneous": all rows have the
-        same effect at a
-        given value of the feature, as in an additive model. "increasing": no bin has a negative
-        effect, so that a small p-value says that the curve falls somewhere; "decreasing" likewise.
-        For a surface, "zero" means no
-        interaction on average (all mean second differences are 0), and "homogeneous" means that the
-        interaction does not depend on other features; "constant" is not defined.
+        same effect at a given value of the feature, as in an additive model. "increasing": no bin
+        has a negative effect, so that a small p-value says that the curve falls somewhere;
+        "decreasing" likewise. For a surface, "zero" means no interaction on average (all mean
+        second differences are 0), and "homogeneous" means that the interaction does not depend on
+        other features; "constant" is not defined.
     method : {"box", "wald"}
         Statistic for "zero" and "constant" of effects in bins. "box": the sum of squared effects,
         weighted by rows, over its expectation; its size holds for skewed local effects. "wald":
@@ -78,8 +77,7 @@ def wald_test(
         of uncertainty are in the attributes. ``df_denominator`` is present where the statistic is
         compared with F. ``size`` with ``size_ci`` (95 %): the root mean square over the rows of
         what the null denies, without the part of noise (its long name says which). `tidy` and
-        `summary` accept the result. For a surface
-        there is one feature, "a:b".
+        `summary` accept the result. For a surface there is one feature, "a:b".
 
     Raises
     ------
@@ -134,12 +132,10 @@ def wald_test(
     For a surface, "zero" tests the mean second differences of the cells. The statistic is the sum
     of their squares, weighted by the rows of each cell. Its distribution under random sign changes
     of the rows is approximated by a scaled chi-square with the same mean and variance (Brunner,
-    Dette and Munk
-    1997); ``df`` need not be a whole number. Normal scores would reject far too often, because many
-    cells of a surface have few rows. Cells of one row are left out. Simulated rejection rates at 5
-    % are in math [59]. Second differences that are 0 up to rounding in all rows, as in an additive
-    model,
-    are not tested.
+    Dette and Munk 1997); ``df`` need not be a whole number. Normal scores would reject far too
+    often, because many cells of a surface have few rows. Cells of one row are left out. Simulated
+    rejection rates at 5 % are in math [59]. Second differences that are 0 up to rounding in all
+    rows, as in an additive model, are not tested.
 
     Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
 
@@ -424,8 +420,7 @@ def compare(
     -----
     A centred surface depends on the joint distribution of the two features, so the surfaces of two
     samples can differ for that reason alone. The second differences of the cells do not differ,
-    provided the other features
-    have the same conditional distribution given the two.
+    provided the other features have the same conditional distribution given the two.
 
     The curves of effects in bins are compared about a common zero, math [113]: for
     ``centering="mean"`` their mean over the rows of both in their common range, for "start" the
@@ -441,17 +436,15 @@ def compare(
     The evaluation points are the edges of the bins of both curves, and three equally spaced points
     between two edges where either curve bends between them (linear bins, or several cells). Between
     these points the curve is taken as straight: for a parabola the error is one sixteenth of its
-    deviation from the chord of the bin. The points depend on the edges
-    only: data-driven points, such as the extremum of the estimated difference, would inflate the
-    type I error (math [31]).
+    deviation from the chord of the bin. The points depend on the edges only: data-driven points,
+    such as the extremum of the estimated difference, would inflate the type I error (math [31]).
 
     Degrees of freedom follow Welch and Satterthwaite at every point; for pairs they are the smaller
     value of the two curves. Pairs in groups have one number for all points, the harmonic mean.
 
     Pairs may have weights. Precision weights may differ between ``a`` and ``b``. Frequency weights
     count pairs and must be equal in both, unless pairs are in groups. The influences of a pair, or
-    the sums of a
-    group, are corrected for leverage as by `std_error` with groups.
+    the sums of a group, are corrected for leverage as by `std_error` with groups.
 
     Examples
     --------

@@ -160,8 +160,7 @@ def glance(
 
         For H-statistics one line: ``h2`` and ``h`` of all interactions together with their standard
         errors and intervals, ``kind``, ``n_features``, ``n_rows``, ``n_rows_total``,
-        ``n_model_calls``,
-        ``n_model_rows``.
+        ``n_model_calls``, ``n_model_rows``.
 
     Raises
     ------

@@ -53,13 +53,12 @@ def confint(
     method : {"normal", "percentile", "basic", "bca", "studentized"}, optional
         "normal" (the default without ``boot``): by standard errors, with Student's quantiles for
         the degrees of freedom of the bins (Satterthwaite's for the curve); for the heterogeneity by
-        inversion of a test, see Notes; longer on one side where local effects are clearly
-        skewed (math [64]). The other methods need ``boot``; with it "percentile" is the default,
-        and "bca" of heterogeneities in bins and of H-statistics, whose replicates repeat their
-        bias. "studentized" needs replicates made with ``studentize=True``. Of several models (math
-        [86]): draws have
-        credible intervals, "eti" (equal tails, the default) or "hdi" (highest density); refits have
-        "percentile" and "basic"; all have "normal", which is the only one of folds.
+        inversion of a test, see Notes; longer on one side where local effects are clearly skewed
+        (math [64]). The other methods need ``boot``; with it "percentile" is the default, and "bca"
+        of heterogeneities in bins and of H-statistics, whose replicates repeat their bias.
+        "studentized" needs replicates made with ``studentize=True``. Of several models (math [86]):
+        draws have credible intervals, "eti" (equal tails, the default) or "hdi" (highest density);
+        refits have "percentile" and "basic"; all have "normal", which is the only one of folds.
 
     Returns
     -------
@@ -101,8 +100,7 @@ def confint(
     The quantile at p is taken at rank p (B + 1) of B replicates, or at the extreme one where this
     rank is outside 1 to B. The extremes are used in bins of four rows or fewer with 1,000
     replicates (t is large there): such intervals are too short for their level. A bin of one row
-    has no interval. Replicates in which a bin was empty are left
-    out: ``n_empty`` counts them.
+    has no interval. Replicates in which a bin was empty are left out: ``n_empty`` counts them.
 
     Simulated coverage by kind of process, and what to use where this fails: docs/validity.md.
 
@@ -226,10 +224,9 @@ def std_error(
         What `rhale` returned; or what `ale2` returned, which gets ``effect_se`` for its cells and
         ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62]) already have
         standard errors of their rows; with ``groups`` and ``model`` they get others (``curve_se``,
-        ``h2_se`` and so on), without ``local``. Effects of several models
-        (`over_models`, `bootstrap_refit`, `cross_effects`) get the error of models and rows
-        together, ``curve_se``, and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to
-        [85]).
+        ``h2_se`` and so on), without ``local``. Effects of several models (`over_models`,
+        `bootstrap_refit`, `cross_effects`) get the error of models and rows together, ``curve_se``,
+        and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to [85]).
     local : Dataset, optional
         The local effects that ``effect`` was made from; needed only with ``groups`` and ``model``.
         Of a profile of `pdp` the ICE curves (`ice`): needed with ``groups``, unless there is a
@@ -274,32 +271,27 @@ def std_error(
         standard error of a bin with one row is NaN. With ``weighting="rows"``, ``curve_se_start``
         is then NaN beyond that bin, and ``curve_se`` is NaN everywhere unless the curve starts at
         zero. A cell with one row takes the variance of its neighbours. With ``groups`` also
-        ``effect_cov`` (feature, bin,
-        bin_other) and ``curve_cov`` (feature, edge, edge_other), which can otherwise be computed
-        from the bins (`vcov`). For linear bins also ``slope_cov`` and ``effect_slope_cov``
-        (feature, bin,
-        bin_other) and ``curve_slope_cov`` (feature, edge, bin_other); ``bin_other`` indexes the
-        slopes. ``effect_df``,
-        ``slope_df``, ``heterogeneity_df``, ``curve_df`` and
-        ``average_effect_df`` are the degrees of freedom of Bell and McCaffrey, and
-        ``effect_overlap`` (feature, bin, bin_other) is what those of two bins have in common. With
-        ``model`` these covariances and degrees of freedom, too, and the parts of every standard
-        error: ``effect_se_rows``, ``effect_se_model`` and so on. Profiles get ``curve_se``,
-        ``curve_cov``, ``curve_df`` and the parts of ``curve_se``; surfaces the parts of
-        ``effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of all statistics.
-        By groups, surfaces also get ``effect_df``, ``surface_df`` and the coordinate ``group`` of
-        their rows, by which bands, tests and comparisons go (math [98]). A model is not for
-        `shap_dependence`.
-        The attribute ``source`` of a standard error says what it holds: "rows", "parameters", or
-        "rows and parameters".
+        ``effect_cov`` (feature, bin, bin_other) and ``curve_cov`` (feature, edge, edge_other),
+        which can otherwise be computed from the bins (`vcov`). For linear bins also ``slope_cov``
+        and ``effect_slope_cov`` (feature, bin, bin_other) and ``curve_slope_cov`` (feature, edge,
+        bin_other); ``bin_other`` indexes the slopes. ``effect_df``, ``slope_df``,
+        ``heterogeneity_df``, ``curve_df`` and ``average_effect_df`` are the degrees of freedom of
+        Bell and McCaffrey, and ``effect_overlap`` (feature, bin, bin_other) is what those of two
+        bins have in common. With ``model`` these covariances and degrees of freedom, too, and the
+        parts of every standard error: ``effect_se_rows``, ``effect_se_model`` and so on. Profiles
+        get ``curve_se``, ``curve_cov``, ``curve_df`` and the parts of ``curve_se``; surfaces the
+        parts of ``effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of all
+        statistics. By groups, surfaces also get ``effect_df``, ``surface_df`` and the coordinate
+        ``group`` of their rows, by which bands, tests and comparisons go (math [98]). A model is
+        not for `shap_dependence`. The attribute ``source`` of a standard error says what it holds:
+        "rows", "parameters", or "rows and parameters".
 
     Raises
     ------
     ValueError
-        ``effect`` is not an effect; ``groups``
-        without ``local``, of another length, missing in some row, or fewer than two; a bin with no
-        more groups than parameters (a mean, or a mean and a slope); ``local`` of another model, of
-        other rows, or of another output or scale.
+        ``effect`` is not an effect; ``groups`` without ``local``, of another length, missing in
+        some row, or fewer than two; a bin with no more groups than parameters (a mean, or a mean
+        and a slope); ``local`` of another model, of other rows, or of another output or scale.
     TypeError
         ``effect`` or ``local`` is not a Dataset.
 
@@ -311,9 +303,8 @@ def std_error(
 
     ``curve_se`` is not ``curve_std``. ``curve_se`` is the uncertainty of the average curve and
     decreases with the number of rows. ``curve_std`` is the spread between rows and does not
-    decrease. Do not use
-    ``curve_se_start`` for a centred curve: it is 0 at the left edge by construction, and too small
-    or too large elsewhere.
+    decrease. Do not use ``curve_se_start`` for a centred curve: it is 0 at the left edge by
+    construction, and too small or too large elsewhere.
 
     References
     ----------
@@ -502,10 +493,9 @@ def bootstrap(
         The effect that `rhale` or `std_error` made, and the local effects that it was made from, in
         any order; or `pdp`, and what `ice` returned of the same rows on the same grid. Results that
         keep their rows are passed alone: `ice`, `m_plot`, `shap_dependence`, a surface of `ale2`,
-        and H-statistics that were made
-        with ``keep_answers=True``. With honest bins the rows on which the edges were chosen are
-        left out. Local effects in chunks are read once, with ``scheme="poisson"`` and without
-        groups, strata, rebin and studentize (math [100]).
+        and H-statistics that were made with ``keep_answers=True``. With honest bins the rows on
+        which the edges were chosen are left out. Local effects in chunks are read once, with
+        ``scheme="poisson"`` and without groups, strata, rebin and studentize (math [100]).
     n_resamples : int, default 1000
         Replicates of all chains together. Where ``chains`` does not divide it, there are as many
         chains as do: 999 replicates are 3 chains of 333.

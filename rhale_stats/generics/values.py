@@ -79,10 +79,9 @@ def predict(
     -------
     DataArray
         The curve at ``x``, in units of the output, centred as ``effect`` is; effect and
-        heterogeneity in output units per feature unit. One-dimensional
-        ``x`` gets the dimension "grid" with coordinate ``x``; a DataArray keeps its dimensions.
-        For a surface, the coordinates have the names of the features, and values in cells without
-        rows are NaN.
+        heterogeneity in output units per feature unit. One-dimensional ``x`` gets the dimension
+        "grid" with coordinate ``x``; a DataArray keeps its dimensions. For a surface, the
+        coordinates have the names of the features, and values in cells without rows are NaN.
 
     Raises
     ------
@@ -119,16 +118,15 @@ def predict(
         )
     predictor = method("predict", effect)
     check_choice("what", what, ("curve", "effect", "heterogeneity"))
-    if what == "curve":
-        out: xr.DataArray = predictor(effect, x, feature)
-        return out
-    if not (EFFECT.holds(effect) or ENSEMBLE.holds(effect)):
+    if what != "curve" and not (EFFECT.holds(effect) or ENSEMBLE.holds(effect)):
         kind = kind_of(effect)
         raise ValueError(
             f"what must be 'curve' for {kind.name if kind else 'this result'}; got {what!r}. "
             f"Effects and heterogeneity at a value are of effects in bins: rhale(local)."
         )
-    out = predictor(effect, x, feature, what)
+    # Other kinds of results have a curve alone.
+    asked = [] if what == "curve" else [what]
+    out: xr.DataArray = predictor(effect, x, feature, *asked)
     return out
 
 
@@ -160,9 +158,8 @@ def effect_sizes(
     level : float, default 0.95
         Of the intervals.
     percentiles : pair of float, default (1, 99)
-        Between which percentiles of the rows curves count, of effects in
-        bins: a few distant rows decide nothing. Cells with inner rows count whole.
-        ``boot`` has replicates of all rows.
+        Between which percentiles of the rows curves count, of effects in bins: a few distant rows
+        decide nothing. Cells with inner rows count whole. ``boot`` has replicates of all rows.
 
     Returns
     -------
@@ -204,9 +201,8 @@ def effect_sizes(
     a thin tail (math [32]). The other sizes have no unbiased correction: their corrected values are
     those of the curve multiplied by ``importance_corrected / importance``. Without an effect this
     removes two thirds of the mean of aled; with a weak effect it can remove a quarter of the noise
-    too much.
-    ``heterogeneity_index_corrected`` uses unbiased variances; those of ``heterogeneity_output`` are
-    unbiased already.
+    too much. ``heterogeneity_index_corrected`` uses unbiased variances; those of
+    ``heterogeneity_output`` are unbiased already.
 
     ``importance_p_value`` compares the mean square with its distribution if all is noise, by Box's
     approximation, as `wald_test` does with other weights: the P of a curve that varies as much as

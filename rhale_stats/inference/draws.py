@@ -119,9 +119,8 @@ def in_chains(draws: xr.Dataset, chains: int) -> xr.Dataset:
     """
     draws = draws.set_coords([name for name in draws.data_vars if "draw" not in draws[name].dims])
     per_chain = draws.sizes["draw"] // chains
-    number = np.arange(draws.sizes["draw"])
-    index = pd.MultiIndex.from_arrays(
-        [number // per_chain, number % per_chain], names=("chain", "draw_in_chain")
+    index = pd.MultiIndex.from_product(
+        [range(chains), range(per_chain)], names=("chain", "draw_in_chain")
     )
     coords = xr.Coordinates.from_pandas_multiindex(index, "draw")
     out = draws.assign_coords(coords).unstack("draw").rename(draw_in_chain="draw")

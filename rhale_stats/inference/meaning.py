@@ -98,18 +98,9 @@ TOO_FEW = "too few rows"
 def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray:
     """Bins whose heterogeneity is biased by more than its standard error, by a linear fit.
 
-    Uses only the moments in ``effect``: the part of the bin error that is linear in x, if an F test
-    is significant (Holm over all bins). A change up and down within a bin is not detected.
-
-    Parameters
-    ----------
-    effect : Dataset
-        With standard errors.
-    significance : float
-
-    Returns
-    -------
-    DataArray of bool (feature, bin)
+    Uses only the moments in ``effect``, which has standard errors: the part of the bin error that
+    is linear in x, if an F test is significant (Holm over all bins). A change up and down within a
+    bin is not detected. (feature, bin).
     """
     n = effect["n_effective"].values
     variance = effect["heterogeneity"].values ** 2

@@ -75,9 +75,7 @@ class Directions(NamedTuple):
     @property
     def how(self) -> str:
         """How rows and parameters were put together, as an attribute says it."""
-        if self.uncertainty != "both":
-            return ROWS_FIXED if self.uncertainty == "parameters" else MODEL_FIXED
-        return ADDED if self.influence is None else TOGETHER
+        return how_added(self.uncertainty, self.influence)
 
     def facts(self) -> dict[str, str]:
         """What a result with these errors says of them in its attributes."""
@@ -88,8 +86,7 @@ class Directions(NamedTuple):
 
     def source(self, rows: str) -> str:
         """The source of a standard error, in words."""
-        both = f"{rows} and parameters"
-        return {"parameters": "parameters", "rows": rows}.get(self.uncertainty, both)
+        return source_of_both(self.uncertainty, rows)
 
     def covariances(
         self, rows: FloatArray, change: FloatArray, units: delta.Units, used: IntArray
@@ -147,6 +144,19 @@ class Directions(NamedTuple):
         if self.uncertainty == "rows":
             of_model = np.zeros_like(of_model)
         return intervals.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+
+
+def how_added(uncertainty: str, influence: FloatArray | None) -> str:
+    """How rows and parameters were put together, as an attribute says it."""
+    if uncertainty != "both":
+        return ROWS_FIXED if uncertainty == "parameters" else MODEL_FIXED
+    return ADDED if influence is None else TOGETHER
+
+
+def source_of_both(uncertainty: str, rows: str) -> str:
+    """The source of a standard error, in words."""
+    both = f"{rows} and parameters"
+    return {"parameters": "parameters", "rows": rows}.get(uncertainty, both)
 
 
 def known_influence(influence: FloatArray | None) -> FloatArray:

@@ -34,6 +34,20 @@ BY_NONCENTRAL = "inversion of a noncentral F test, math [32]"
 NO_ERROR = "the difference has no standard error at some points"
 
 
+# Names of the results of a test in words, and their units where they have some.
+LONG_NAMES = {
+    "statistic": "test statistic",
+    "df": "degrees of freedom",
+    "df_denominator": "degrees of freedom of the denominator of F",
+    "p_value": "p-value",
+    "p_value_adjusted": "p-value, adjusted over features",
+    "reason": "why there is no p-value",
+    "largest": "largest absolute difference",
+    "largest_at": "point of the largest difference",
+}
+UNITS = {"largest": OUTPUT_UNITS, "largest_at": X_UNITS}
+
+
 class Size(NamedTuple):
     """What the size of what is tested is."""
 
@@ -66,29 +80,19 @@ def labelled_test(
 
     ``size`` says what the values of that name are, and their intervals ``size_ci``, if there are.
     """
-    names = {
-        "statistic": "test statistic",
-        "df": "degrees of freedom",
-        "df_denominator": "degrees of freedom of the denominator of F",
-        "p_value": "p-value",
-        "p_value_adjusted": "p-value, adjusted over features",
-        "reason": "why there is no p-value",
-        "largest": "largest absolute difference",
-        "largest_at": "point of the largest difference",
-    }
     nothing = np.full(len(values["p_value"]), "")
-    values = {"reason": nothing} | values
-    values = values | {"p_value_adjusted": adjusted(values["p_value"], adjust)}
-    units = {"largest": OUTPUT_UNITS, "largest_at": X_UNITS}
-    of_size = {name: values.pop(name) for name in ("size", "size_ci") if name in values}
+    of_size = {name: values[name] for name in ("size", "size_ci") if name in values}
+    shown = {name: array for name, array in values.items() if name not in ("reason", *of_size)}
+    shown["p_value_adjusted"] = adjusted(values["p_value"], adjust)
+    shown["reason"] = values.get("reason", nothing)
     tested = xr.Dataset(
         {
             name: (
                 "feature",
-                values[name],
-                {"long_name": names.get(name, name), "units": units.get(name, "1")},
+                array,
+                {"long_name": LONG_NAMES.get(name, name), "units": UNITS.get(name, "1")},
             )
-            for name in (*(name for name in values if name != "reason"), "reason")
+            for name, array in shown.items()
         },
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
         {
@@ -278,21 +282,27 @@ def difference_of(
     return _with_size(tested, covariance, float(np.min(degrees_of_places)), request.level)
 
 
+def along_axis(z: FloatArray) -> FloatArray:
+    """Lengths of the axis that points stand for, in the trapezoidal rule."""
+    width = np.diff(z, prepend=z[0], append=z[-1])
+    return np.asarray((width[:-1] + width[1:]) / 2)
+
+
 def _with_size(
     tested: Difference, covariance: FloatArray, degrees: float, level: float
 ) -> Difference:
     """With the root mean square of the difference along the axis, and with its largest value."""
     z, difference = tested.grid_value, tested.difference
-    place_of_largest = int(np.argmax(np.abs(difference)))
-    largest, place = float(abs(difference[place_of_largest])), float(z[place_of_largest])
-    share = np.zeros(len(z))
-    share[:-1] += np.diff(z) / 2
-    share[1:] += np.diff(z) / 2
-    share = share / share.sum() if share.sum() > 0 else np.full(len(z), 1 / len(z))
+    largest = int(np.argmax(np.abs(difference)))
+    length = along_axis(z)
+    share = length / length.sum() if length.sum() > 0 else np.full(len(z), 1 / len(z))
     square = quadratic.square(difference, np.diag(share), covariance, degrees)
     low, high = square.interval(level)
     # Up to rounding there is no difference at all.
     size = square.size if tested.statistic > 0 or tested.reason else 0.0
     return tested._replace(
-        size=size, size_ci=(float(low), float(high)), largest=largest, largest_at=place
+        size=size,
+        size_ci=(float(low), float(high)),
+        largest=float(abs(difference[largest])),
+        largest_at=float(z[largest]),
     )

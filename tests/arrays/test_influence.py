@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import accumulate as acc
 from rhale_stats.arrays import influence
+from tests.arrays.row_influences import row_sums
 from tests.arrays.test_accumulate import LINES, WEIGHTS, Rows, frozen, integral_of_effect
 
 CENTERINGS = pytest.mark.parametrize("centering", ["start", "mean", "integral"])
@@ -106,9 +107,7 @@ def test_squares_of_row_sums_are_closed_forms(centering, weight, linear):
     """Every row a group of its own."""
     rows = Rows(weight=weight, linear=linear)
     n = len(rows.x)
-    sums = influence.row_sums(
-        rows.pieces, rows.curve, rows.bin, rows.x, rows.g, rows.weight, np.arange(n), n
-    )
+    sums = row_sums(rows.pieces, rows.curve, rows.bin, rows.x, rows.g, rows.weight, np.arange(n), n)
     noise = rows.noise()
     assert_allclose(sums.mean.power(2).sum(axis=0), noise.mean, rtol=1e-12)
     assert_allclose(sums.slope.power(2).sum(axis=0), noise.slope, rtol=1e-12)
@@ -136,8 +135,8 @@ def test_row_sums_of_groups_add_up_rows(weight):
     rows = Rows(weight=weight, linear=(1, 0, 0, 1, 1))
     n, group = len(rows.x), np.random.default_rng(1).integers(30, size=len(rows.x))
     parts = (rows.pieces, rows.curve, rows.bin, rows.x, rows.g, rows.weight)
-    alone = influence.row_sums(*parts, np.arange(n), n)
-    together = influence.row_sums(*parts, group, 30)
+    alone = row_sums(*parts, np.arange(n), n)
+    together = row_sums(*parts, group, 30)
     member = (group == np.arange(30)[:, None]).astype(float)
     for name in ("mean", "slope", "variance"):
         expected = member @ getattr(alone, name).toarray()
@@ -149,7 +148,7 @@ def test_row_sums_of_groups_add_up_rows(weight):
 def test_row_sums_with_a_bin_without_rows():
     rows = Rows()
     keep = rows.bin != 2
-    sums = influence.row_sums(
+    sums = row_sums(
         rows.pieces._replace(mean=np.where(np.arange(5) == 2, np.nan, rows.mean)),
         rows.curve,
         rows.bin[keep],
@@ -294,6 +293,6 @@ def test_places_under_precision_weights_row_by_row(rng, linear):
 def test_groups_that_have_rows_in_bins(rng):
     rows, n = Rows(), 400
     group = rng.integers(0, 7, n)
-    sums = influence.row_sums(rows.pieces, rows.curve, rows.bin, rows.x, rows.g, None, group, 7)
+    sums = row_sums(rows.pieces, rows.curve, rows.bin, rows.x, rows.g, None, group, 7)
     expected = [len(np.unique(group[rows.bin == k])) for k in range(5)]
     assert_array_equal(sums.n_groups(), expected)

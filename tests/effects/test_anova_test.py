@@ -156,7 +156,7 @@ def test_without_degrees_of_freedom_there_is_no_test():
     assert test.p_value == pytest.approx(stats.f.sf(2, 3, 7))
     # The square is 3, of which 1.5 is noise, of nine rows.
     assert test.size == pytest.approx(np.sqrt(1.5 / 9))
-    assert_allclose([test.size_low, test.size_high], found.square(7.0).interval(0.95) / 3)
+    assert_allclose(test.size_ci, found.square(7.0).interval(0.95) / 3)
 
 
 def test_cells_without_spread_take_that_of_the_others():

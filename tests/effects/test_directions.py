@@ -124,7 +124,8 @@ def test_rows_and_parameters_together():
     model, shared = _estimated(0), _estimated(1)
     squares = np.cov(np.random.default_rng(2).normal(size=(4, 9)))
     rows = {name: np.full_like(values, 0.5) for name, values in products(model, model).items()}
-    alone = added(rows, model, None, squares)
+    nothing = Gradients(*(0 * changes for changes in shared))
+    alone = added(rows, model, nothing, squares)
     both = added(rows, model, shared, squares)
     for name, (one, other) in PAIRS.items():
         a, b, c, d = (getattr(of, key) for of in (model, shared) for key in (one, other))

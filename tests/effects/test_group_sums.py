@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rhale_stats.arrays import influence, leverage
+from rhale_stats.arrays import leverage
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.effects import cluster_robust as module
-from rhale_stats.effects.cluster_robust import GroupWeights, UnitSums, lines_of
+from rhale_stats.effects.cluster_robust import UnitSums
 from rhale_stats.local.rows import Rows
+from tests.arrays.row_influences import row_sums
 
 N = 60
 RNG = np.random.default_rng(3)
@@ -78,12 +79,12 @@ def test_parts_of_rows_have_the_sums_of_all():
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_influences_are_those_of_the_rows(weighted):
-    """As `influence.row_sums` adds them up by group."""
+    """As `row_sums` adds them up by group."""
     weight = WEIGHT if weighted else None
     w = np.ones(N) if weight is None else weight
     pieces, sums = _pieces(w), _sums(weight=weight)
     found = sums.row_sums(pieces, CURVE)
-    expected = influence.row_sums(pieces, CURVE, K, X, G, weight, GROUP, 7)
+    expected = row_sums(pieces, CURVE, K, X, G, weight, GROUP, 7)
     for name in ("mean", "slope", "variance"):
         own, other = (getattr(one, name).toarray() for one in (found, expected))
         assert_allclose(own, other, atol=1e-12, err_msg=name)
@@ -100,10 +101,16 @@ def test_residuals_about_other_means():
 
 def test_lines_are_those_of_the_rows():
     pieces, sums = _pieces(WEIGHT), _sums()
-    held = GroupWeights.from_rows(K, GROUP, 7, WEIGHT, frequency=False)
-    found, expected = sums.lines(pieces), lines_of(pieces, held, X)
+    found, sd = sums.lines(pieces), np.sqrt(pieces.x_variance[K])
     assert isinstance(found, leverage.Lines)
-    assert_allclose(found.shared.toarray(), expected.shared.toarray(), atol=1e-12)
-    assert_allclose(found.slope.toarray(), expected.slope.toarray(), atol=1e-12)
+    z, share = (X - pieces.x_mean[K]) / sd, WEIGHT / np.bincount(K, WEIGHT)[K]
+    for table, values in ((found.shared, share * z), (found.slope, share * z**2)):
+        expected = np.zeros((7, 3))
+        np.add.at(expected, (GROUP, K), np.where(SLOPE[K] != 0, values, 0))
+        assert_allclose(table.toarray(), expected, atol=1e-12)
     assert_array_equal(found.sd, [0, *np.sqrt(pieces.x_variance[1:])])
     assert sums.lines(pieces._replace(slope=np.zeros(3))) is None
+    # A group that represents several has equal parts of the lines for each.
+    repeats = np.arange(1.0, 8)
+    each = sums.lines(pieces, repeats)
+    assert_allclose(each.slope.toarray(), found.slope.toarray() / repeats[:, None])

@@ -12,7 +12,6 @@ from rhale_stats.effects.cluster_robust import (
     GroupWeights,
     _noise_or_equal,
     _place_variance,
-    lines_of,
 )
 
 
@@ -61,17 +60,11 @@ class TestGroupWeights:
     unit, group = np.array([0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 1])
     weight = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
 
-    def held(self, weight=None, frequency=False):
-        return GroupWeights.from_rows(self.unit, self.group, 2, weight, frequency)
-
-    def test_squares_of_weights(self):
-        assert self.held().weight.tolist() == [1] * 5
-        assert self.held().square.tolist() == [1] * 5
-        assert self.held(self.weight).square.tolist() == [1, 4, 9, 16, 25]
-        assert self.held(self.weight, frequency=True).square.tolist() == [1, 2, 3, 4, 5]
+    def held(self):
+        return GroupWeights(self.unit, self.group, 2, self.weight, self.weight**2, None)
 
     def test_sums(self):
-        found = self.held(self.weight)
+        found = self.held()
         table = found.table(self.weight, self.unit, 2).toarray()
         assert table.tolist() == [[1, 2], [4, 8]]
         shares = found.shares(self.unit, 2)
@@ -80,23 +73,3 @@ class TestGroupWeights:
         assert squares.tolist() == [[1, 4], [16, 34]]
         assert shares.weight.shape == (2, 2)
         assert found.total_shares().weight.shape == (2, 1)
-
-    def test_lines(self):
-        """By standardised distances from the means of x, weighted."""
-        x = np.array([0.0, 1.0, 2.0, 4.0, 3.0])
-        mean = np.array([np.average(x[self.unit == k], weights=self.weight[self.unit == k])
-                         for k in (0, 1)])  # fmt: skip
-        variance = np.array([np.average((x[self.unit == k] - mean[k]) ** 2,
-                                        weights=self.weight[self.unit == k])
-                             for k in (0, 1)])  # fmt: skip
-        none = np.zeros(2)
-        pieces = accumulate.Pieces(np.arange(3.0), none, np.array([0.0, 2.0]), mean, variance, none)
-        found = lines_of(pieces, self.held(self.weight), x)
-        assert_allclose(found.sd, [0, np.sqrt(variance[1])])
-        z = (x - mean[1]) / np.sqrt(variance[1])
-        share = self.weight / 10
-        of = [[(self.unit == 1) & (self.group == one)] for one in (0, 1)]
-        assert_allclose(found.shared.toarray()[:, 1], [np.sum((share * z)[one[0]]) for one in of])
-        assert_allclose(found.slope.toarray()[:, 1], [np.sum((share * z**2)[one[0]]) for one in of])
-        assert found.slope.toarray()[:, 1].sum() == pytest.approx(1)
-        assert lines_of(pieces._replace(slope=none), self.held(), x) is None

@@ -10,7 +10,14 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays import influence, quadratic
-from rhale_stats.effects.sizes import _centre, _draws, _Scale, importances, largest, square_of_curve
+from rhale_stats.effects.sizes import (
+    _draws,
+    _of_curve,
+    _Scale,
+    importances,
+    largest,
+    square_of_curve,
+)
 from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import changed, daily, in_turn, local_of
 
@@ -485,13 +492,12 @@ def test_replicates_of_one_curve_have_its_size(kind, rng):
         effect = rs.rhale(local, bins=rule, weighting="rows", centering="start")
     boot = rs.bootstrap(local, effect, n_resamples=4, rng=0)
     row = one_feature(effect, 0)
-    fit = None if kind == "levels" else row.fit
     assert ("slope" in boot) == (kind == "lines")
     one = boot.isel(feature=0)
     for name in ("curve", "slope"):
         if name in one:
             one[name] = (one[name].dims, np.broadcast_to(effect[name].values[0], one[name].shape))
-    one["curve_mean"] = 0 * one["curve_mean"] + _centre(row, fit)
+    one["curve_mean"] = 0 * one["curve_mean"] + _of_curve(row)[1]
     found = rs.effect_sizes(effect, y=y)
     names = ("aled", "naled", "naler_min", "naler_max")
     draws = _draws(row, one, _Scale(y), names)

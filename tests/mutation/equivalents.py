@@ -535,16 +535,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/comparison.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
-    ("effects/delta_method.py", "row_covariances"): {
-        "… = covariance('cell_curve_cov', [np.zeros → np.ones](0)) if row.has_cells else np.ze…": (
-            NO_ELEMENTS
-        ),
-        "…zeros(0)) if row.has_cells else [np.zeros → np.ones](0)": "it has no elements",
-        "…_all = (covariance('curve_cov', [np.zeros → np.ones](0)), np.zeros((fit.n_bins + 1, …": (
-            NO_ELEMENTS
-        ),
-        "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": "it has no elements",
-    },
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
