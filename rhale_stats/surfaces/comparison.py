@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,12 +37,12 @@ from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, pair_name
 from rhale_stats.surfaces.inference import (
     GROUP,
+    Errors,
     SurfaceRows,
-    cell_covariance,
-    cell_degrees,
-    noise_of,
+    errors_of,
     rounding,
     std_error,
+    with_std_error,
     without_parts,
 )
 
@@ -104,8 +105,8 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
             tested = (float("nan"), 0.0, float("nan"), reason)
     variance, n = spread**2, rows.cells.n_effective().ravel()
-    if rows.group is not None:
-        variance = n * rows.group_sums().variance
+    if rows.sums is not None:
+        variance = n * rows.sums.variance
     has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     square = float(
         np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[has_variance])
@@ -158,32 +159,14 @@ def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float)
     return np.asarray(np.where(positive, np.sign(value) * size, 0.0))
 
 
-class Errors(NamedTuple):
-    """Estimates, ravelled, with the covariance of their errors and its degrees of freedom."""
-
-    values: FloatArray
-    covariance: FloatArray
-    degrees: FloatArray
-
-    def less(self, other: Errors) -> Errors:
-        """The difference of two that are independent."""
-        variance_a, variance_b = [np.diagonal(estimates.covariance) for estimates in (self, other)]
-        return Errors(
-            self.values - other.values,
-            self.covariance + other.covariance,
-            intervals.satterthwaite((variance_a, self.degrees), (variance_b, other.degrees)),
-        )
-
-
-def errors_of(surface: xr.Dataset) -> list[Errors]:
-    """Those of the surface at corners, and of the means in cells."""
-    rows = SurfaceRows.from_surface(surface)
-    noise = noise_of(surface, rows)
-    degrees = cell_degrees(surface).ravel()
-    return [
-        Errors(surface["surface"].values.ravel(), noise.covariance, noise.degrees.ravel()),
-        Errors(surface["second_effect"].values.ravel(), cell_covariance(surface, rows), degrees),
-    ]
+def independent(first: Errors, second: Errors) -> Errors:
+    """The difference of two that are independent."""
+    parts = [(np.diagonal(each.covariance), each.degrees) for each in (first, second)]
+    return Errors(
+        first.values - second.values,
+        first.covariance + second.covariance,
+        intervals.satterthwaite(*parts),
+    )
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
@@ -200,20 +183,17 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             f"cells the surface of the other uses the second difference of a neighbouring cell, "
             f"which can cause a difference of the surfaces. Use wider bins."
         )
-    sides = " against ".join(
-        str(estimates["surface_se"].attrs["source"]) if "surface_se" in estimates else "rows"
-        for estimates in (a, b)
-    )
-    source = f"{sides}, independent"
     if pairs:
-        difference = std_error(_difference(a, b), None, groups)
-        source = f"pairs of {difference['surface_se'].attrs['source']}"
-        both = errors_of(difference)
+        surfaces = [std_error(_difference(a, b), None, groups)]
     else:
-        both = [
-            estimates.less(other)
-            for estimates, other in zip(errors_of(a), errors_of(b), strict=True)
-        ]
+        surfaces = [with_std_error(a), with_std_error(b)]
+    source = " against ".join(str(surface["surface_se"].attrs["source"]) for surface in surfaces)
+    source = f"pairs of {source}" if pairs else f"{source}, independent"
+    rows = [SurfaceRows.from_surface(surface) for surface in surfaces]
+    both = [
+        reduce(independent, [errors_of(*each, name) for each in zip(surfaces, rows, strict=True)])
+        for name in ("surface", "second_effect")
+    ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
     edges, cells = [
         _tested(*estimates, error, request, stream)

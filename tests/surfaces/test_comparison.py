@@ -10,7 +10,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.surfaces import comparison
-from rhale_stats.surfaces.inference import SurfaceRows, noise_of, rounding
+from rhale_stats.surfaces.inference import SurfaceRows, errors_of, rounding
 from tests.helpers import in_turn
 
 N = 60
@@ -72,9 +72,9 @@ def test_every_number_of_a_comparison(pair, paired):
         np.testing.assert_allclose(middle, found[name], atol=1e-12)
         assert found[f"{name}_ci"].attrs["ci_prob"] == 0.9
     if not paired:
-        parts = [noise_of(one, SurfaceRows.from_surface(one)) for one in (a, b)]
+        parts = [errors_of(one, SurfaceRows.from_surface(one), "surface") for one in (a, b)]
         variances = [np.diagonal(one.covariance) for one in parts]
-        own = [one.degrees.ravel() for one in parts]
+        own = [one.degrees for one in parts]
         degrees = sum(variances) ** 2 / sum(v**2 / d for v, d in zip(variances, own, strict=True))
         half = stats.t.ppf(0.95, degrees.reshape(found["difference"].shape))
         ends = found["difference"] + half * found["difference_se"]
