@@ -381,9 +381,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("surfaces/comparison.py", "tidy"): {
         "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
-    ("surfaces/comparison.py", "wald"): {
+    ("surfaces/comparison.py", "wald_test"): {
         "…where(np.abs(rows.arrays.delta) [<= → <] least, 0.0, rows.arrays.delta)": ROUNDING,
-        "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
+        "…sum() / total, 0.0)) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),
         "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",

@@ -140,12 +140,13 @@ def test_errors_that_are_not_known_are_not_compared():
     asked = comparison.ComparisonOptions(None, None, 0.95, 500, 0, "holm")
     rng = np.random.default_rng
     # One degree of freedom is enough.
-    found = comparison._tested(value, covariance, np.array([1.0, 0, 9, 9]), 0.0, asked, rng(0))
+    estimated = comparison.Errors(value, covariance, np.array([1.0, 0, 9, 9]))
+    found = comparison._tested(estimated, 0.0, asked, rng(0))
     np.testing.assert_array_equal(found.se, [0.5, np.nan, np.nan, np.nan])
     score = stats.norm.isf(stats.t.sf(2.0, 1.0))
     assert found.statistic == pytest.approx(score)
     assert np.isnan(found.zero.interval[1:]).all()
-    none = comparison._tested(value, covariance, np.zeros(4), 0.0, asked, rng(0))
+    none = comparison._tested(estimated._replace(degrees=np.zeros(4)), 0.0, asked, rng(0))
     assert np.isnan(none.statistic)
     cells = comparison.Errors(value, covariance, np.array([9.0, 0, 9, 9]))
     assert comparison._square_of_cells(cells).size == pytest.approx(np.sqrt(1 - 0.25))
