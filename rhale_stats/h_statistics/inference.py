@@ -42,11 +42,12 @@ from rhale_stats.inference.parameters import (
     Directions,
     check_model,
     errors,
+    options_of,
     refuse_shared,
     sources,
+    without_parameters,
 )
 from rhale_stats.inference.results import ComparisonOptions
-from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
@@ -344,7 +345,6 @@ def replicates(
 STEP = 1e-4
 # Pairs of rows times directions in one call, 128 MB a feature.
 BATCH_ANSWERS = 1 << 23
-ENDS = ("_se_rows", "_se_model", "_df")
 
 
 def without_parts(result: xr.Dataset) -> xr.Dataset:
@@ -357,11 +357,7 @@ def without_parts(result: xr.Dataset) -> xr.Dataset:
         for name in names
         for se in [result[f"{name}_se_rows"]]
     }
-    ends = (*ENDS, "_ci")
-    out = result.drop_vars([name for name in result.data_vars if str(name).endswith(ends)])
-    for fact in ("parameters", "fitted_model"):
-        out.attrs.pop(fact, None)
-    return out.assign(rows)
+    return without_parameters(result, ("_se_rows", "_se_model", "_df", "_ci")).assign(rows)
 
 
 def with_parameters(
@@ -418,13 +414,7 @@ def _changes(
     a small part of it are the two outputs of one model.
     """
     table = directions.changes.table.take(np.asarray(result["row"].values))
-    weighted = result.attrs["weight_kind"] != "none"
-    options = ModelOptions(
-        weights=result["weight"].values if weighted else None,
-        weight_kind=str(result.attrs["weight_kind"]) if weighted else "precision",
-        missing=str(result.attrs["missing"]),
-    )
-
+    options = options_of(result, str(result.attrs["missing"]))
     pairs = None
     if result.attrs.get("n_pairs_left_out") and "h_pairwise" in result:
         names_of = feature_names(result)

@@ -27,8 +27,15 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
-from rhale_stats.inference.parameters import KIND, ROWS_FIXED, Directions, check_model, sources
-from rhale_stats.models.options import ModelOptions
+from rhale_stats.inference.parameters import (
+    KIND,
+    ROWS_FIXED,
+    Directions,
+    check_model,
+    options_of,
+    sources,
+    without_parameters,
+)
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
@@ -45,10 +52,7 @@ def without_parts(surface: xr.Dataset) -> xr.Dataset:
     if "parameters" not in surface.attrs and "second_effect_df" not in surface:
         return surface
     ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
-    out = surface.drop_vars([name for name in surface.data_vars if str(name).endswith(ends)])
-    for fact in ("parameters", "fitted_model"):
-        out.attrs.pop(fact, None)
-    return out
+    return without_parameters(surface, ends)
 
 
 def with_parameters(
@@ -112,12 +116,6 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
             f"X must hold the rows of the surface; got {table.n_rows} rows for "
             f"{surface.sizes['obs']}. Pass the table that ale2 was given."
         )
-    weighted = attrs["weight_kind"] != "none"
-    options = ModelOptions(
-        weights=surface["weight"].values if weighted else None,
-        weight_kind=str(attrs["weight_kind"]) if weighted else "precision",
-        missing=missing,
-    )
     changed = ale2(
         directions.changes.ask,
         table.data,
@@ -125,7 +123,7 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
         bins=(rules[0], rules[1]),
         order=order or "as_is",
         centering=str(attrs["centering"]),
-        options=options,
+        options=options_of(surface, missing),
         progress=False,
     )
     return changed if OUTPUT in changed.dims else changed.expand_dims(OUTPUT)

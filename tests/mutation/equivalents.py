@@ -389,7 +389,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",
     },
     ("surfaces/inference.py", "_changes"): {
-        "…g']), options=options, progress=[False → True])": BAR,
+        "…_of(surface, missing), progress=[False → True])": BAR,
     },
     ("h_statistics/inference.py", "_changes"): {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,
