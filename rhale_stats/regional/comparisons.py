@@ -16,7 +16,6 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import profiles
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.description import describe
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.labelled import labelled
@@ -33,7 +32,7 @@ from rhale_stats.regional.trees import tree_of
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.validation import refuse_fields, validated
-from rhale_stats.schema.variables import GRID_VALUE, software
+from rhale_stats.schema.variables import GRID_VALUE
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
@@ -262,7 +261,8 @@ def regional_pdp(
         curve[number] = moments.mean
         spread[number] = np.sqrt(np.diagonal(moments.covariance))
     out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
-    del out.attrs["min_share"]
+    for fact in ("min_share", "bin_rule", "bin_parameters"):
+        del out.attrs[fact]
     return out
 
 
@@ -409,12 +409,8 @@ def binned_tree(
     """The tree, and the edges of its bins."""
     problem = work.problem(0, loss)
     tree = tree_of(work, 0, inputs.conditioning, problem, units)
-    rule_name, parameters = describe(work.rule)
     # Of a constant feature no bin has an effect.
-    edges = inputs.x[0] + np.array([0.0, 1.0])
-    if problem is not None:
-        edges = problem.edges
-    return tree.assign_attrs(bin_rule=rule_name, bin_parameters=parameters), edges
+    return tree, inputs.x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges
 
 
 def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
@@ -471,5 +467,4 @@ def finished(
         loss_kind=loss_kind,
         model_calls=0 if quotients is None else quotients.n_calls,
         model_rows=0 if quotients is None else quotients.n_rows,
-        software=software(),
     )  # fmt: skip
