@@ -141,7 +141,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/comparisons.py", "rows_of_nodes"): {
         "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
     },
-    ("regional/comparisons.py", "curves_of_regions"): {
+    ("regional/comparisons.py", "ale_curve"): {
         "…), weighting='rows', has_spread=[False → True])": "no spread is asked for",
     },
     ("regional/losses.py", "CurveProblem.node"): {
