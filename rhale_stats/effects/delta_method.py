@@ -37,7 +37,13 @@ from rhale_stats.effects.fit import (
     spread_degrees,
 )
 from rhale_stats.effects.spread import weights_of_rows
-from rhale_stats.inference.parameters import KIND, how_added, known_influence, source_of_both
+from rhale_stats.inference.parameters import (
+    KIND,
+    how_added,
+    known_influence,
+    source_of_both,
+    without_parameters,
+)
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
@@ -392,12 +398,7 @@ def without_parts(effect: xr.Dataset) -> xr.Dataset:
     """The effect without what errors by parameters left behind."""
     if "parameters" not in effect.attrs:
         return effect
-    ends = ("_se_rows", "_se_model", "_directions")
-    parts = [name for name in effect.data_vars if str(name).endswith(ends)]
-    out = effect.drop_vars([*parts, "spread_df"], errors="ignore")
-    for fact in ("parameters", "fitted_model"):
-        out.attrs.pop(fact, None)
-    return out
+    return without_parameters(effect, ("_se_rows", "_se_model", "_directions", "spread_df"))
 
 
 def feature_errors(row: FeatureResult, fit: CurveErrors | None, request: ErrorRequest) -> Estimates:

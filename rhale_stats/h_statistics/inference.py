@@ -42,11 +42,12 @@ from rhale_stats.inference.parameters import (
     Directions,
     check_model,
     errors,
+    options_of,
     refuse_shared,
     sources,
+    without_parameters,
 )
 from rhale_stats.inference.results import ComparisonOptions
-from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
@@ -136,11 +137,8 @@ def std_error(
         fitted = None
     result, names, code = without_parts(result), statistics_of(result), None
     if groups is None:
-        if (
-            all(f"{name}_se" in result for name in names)
-            and "n_groups" not in result.attrs
-            and fitted is None
-        ):
+        by_rows = all(f"{name}_se" in result for name in names) and "n_groups" not in result.attrs
+        if by_rows and fitted is None:
             return result
         check_kept(result, "standard errors")
         out, source = result.copy(), SOURCE
@@ -153,16 +151,12 @@ def std_error(
         out = result.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(result, code))
         source = f"rows in {n_groups} groups"
     weight, frequency = weight_of(result), is_frequency(result)
-    for name in names:
-        by = moved(influence_of(result, name), weight, code, frequency=frequency)
+    by_units = {
+        name: moved(influence_of(result, name), weight, code, frequency=frequency) for name in names
+    }
+    for name, by in by_units.items():
         out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(by**2, axis=-1)), source)
-    if fitted is None:
-        return out
-
-    def by_units(name: str) -> FloatArray:
-        return moved(influence_of(result, name), weight, code, frequency=frequency)
-
-    return with_parameters(out, names, fitted, by_units, code, degrees_of(out))
+    return out if fitted is None else with_parameters(out, by_units, fitted, code)
 
 
 def moved(
@@ -194,7 +188,11 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
     by_default = "normal" if boot is None else "bca"
     chosen = chosen_method(by_default if method is None else method, boot, METHODS)
     result = std_error(result, None, None) if "h2_se" not in result else result
-    estimates = {name: _estimate(result, name) for name in statistics_of(result)}
+    estimates = {}
+    for name in statistics_of(result):
+        degrees = result[f"{name}_df"].values if f"{name}_df" in result else degrees_of(result)
+        # Of a size the log is half of that of its square; 0 stays 0 (math [62]).
+        estimates[name] = estimate_of(result, name, degrees, log=True)
     if chosen != "normal":
         boot = check_boot(result, boot, list(estimates), "bootstrap(found)", chosen)
         estimates = {
@@ -211,12 +209,6 @@ def _accelerated(estimate: Estimate, boot: xr.Dataset, name: str) -> Estimate:
         return estimate
     values = np.asarray(acceleration.transpose(*estimate.facts.dims).values)
     return estimate._replace(replicates=estimate.replicates._replace(acceleration=values))
-
-
-def _estimate(result: xr.Dataset, name: str) -> Estimate:
-    """One statistic; of a size the log is half of that of its square; 0 stays 0 (math [62])."""
-    degrees = result[f"{name}_df"].values if f"{name}_df" in result else degrees_of(result)
-    return estimate_of(result, name, degrees, log=True)
 
 
 # --- replicates -----------------------------------------------------------------------------------
@@ -263,7 +255,7 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Rep
     )
     drawn = replicates(result, resampling.scheme, units, resampling.seeds)
     drawn = drawn.assign(accelerations(result, units))
-    of_estimate = estimate_fingerprint(result, [name for name in STATISTICS if name in result])
+    of_estimate = estimate_fingerprint(result, statistics_of(result))
     return Replication(drawn, units, result, {OF_ESTIMATE: of_estimate})
 
 
@@ -353,7 +345,6 @@ def replicates(
 STEP = 1e-4
 # Pairs of rows times directions in one call, 128 MB a feature.
 BATCH_ANSWERS = 1 << 23
-ENDS = ("_se_rows", "_se_model", "_df")
 
 
 def without_parts(result: xr.Dataset) -> xr.Dataset:
@@ -366,46 +357,37 @@ def without_parts(result: xr.Dataset) -> xr.Dataset:
         for name in names
         for se in [result[f"{name}_se_rows"]]
     }
-    ends = (*ENDS, "_ci")
-    out = result.drop_vars([name for name in result.data_vars if str(name).endswith(ends)])
-    for fact in ("parameters", "fitted_model"):
-        out.attrs.pop(fact, None)
-    return out.assign(rows)
+    return without_parameters(result, ("_se_rows", "_se_model", "_df", "_ci")).assign(rows)
 
 
 def with_parameters(
-    result: xr.Dataset,
-    names: Sequence[str],
-    fitted: Fitted,
-    moved: Callable[[str], FloatArray],
-    code: IntArray | None,
-    degrees: float,
+    result: xr.Dataset, by_units: dict[str, FloatArray], fitted: Fitted, code: IntArray | None
 ) -> xr.Dataset:
     """H-statistics with standard errors of rows get those that hold the parameters.
 
-    ``moved`` gives what rows, or groups with their numbers in ``code``, do to a statistic, (...,
-    unit).
+    ``by_units`` has what rows, or groups with their numbers in ``code``, do to every statistic,
+    (..., unit).
     """
     if str(result.attrs["h_kind"]) != "pdp":
         raise ValueError(
             "model must be None for H-statistics of kind 'ale', whose bins are not kept. Make them "
             "with kind='pdp', or take ale2 of one pair."
         )
-    frequency = str(result.attrs["weight_kind"]) == "frequency"
-    directions = Directions.of(fitted, result.attrs | model_facts(result), frequency=frequency)
+    facts = result.attrs | model_facts(result)
+    directions = Directions.of(fitted, facts, frequency=is_frequency(result))
     if directions.changes.table.n_rows != int(result.attrs["n_rows_total"]):
         raise ValueError(
             f"X must be the table that h_statistic was given; got "
             f"{directions.changes.table.n_rows} rows for {result.attrs['n_rows_total']}."
         )
-    changes = _changes(result, names, directions)
-    used, made = result["row"].values, {}
+    changes = _changes(result, list(by_units), directions)
+    used, degrees, made = result["row"].values, degrees_of(result), {}
     codes = np.arange(len(used)) if code is None else code
-    for name in names:
+    for name, moved_by_units in by_units.items():
         se = result[f"{name}_se"]
-        values = moved(name).reshape(se.size, -1).T
         # A feature makes no pair with itself.
-        values = np.where(np.isfinite(se.values.ravel()), values, 0.0)
+        has_error = np.isfinite(se.values.ravel())
+        values = np.where(has_error, moved_by_units.reshape(se.size, -1).T, 0.0)
         units = delta.Units(values, codes, degrees)
         covariances = directions.covariances(
             units.moved.T @ units.moved, changes[name], units, used
@@ -414,11 +396,11 @@ def with_parameters(
         source_texts = sources(directions, str(se.attrs["source"]))
         for end, values in parts.items():
             part_values = np.where(np.isnan(se.values), np.nan, values.reshape(se.shape))
-            about: dict[str, Any] = {"source": source_texts[end], "kind": KIND}
+            source = source_texts[end]
             made[f"{name}_{end}"] = (
-                variable(f"{name}_{end}", part_values, H_STATISTICS, **about)
-                if end != "se"
-                else se_variable(result[name], part_values, source_texts[end], KIND)
+                se_variable(result[name], part_values, source, KIND)
+                if end == "se"
+                else variable(f"{name}_{end}", part_values, H_STATISTICS, source=source, kind=KIND)
             )
     return result.assign(made).assign_attrs(directions.facts())
 
@@ -432,13 +414,7 @@ def _changes(
     a small part of it are the two outputs of one model.
     """
     table = directions.changes.table.take(np.asarray(result["row"].values))
-    weighted = result.attrs["weight_kind"] != "none"
-    options = ModelOptions(
-        weights=result["weight"].values if weighted else None,
-        weight_kind=str(result.attrs["weight_kind"]) if weighted else "precision",
-        missing=str(result.attrs["missing"]),
-    )
-
+    options = options_of(result, str(result.attrs["missing"]))
     pairs = None
     if result.attrs.get("n_pairs_left_out") and "h_pairwise" in result:
         names_of = feature_names(result)

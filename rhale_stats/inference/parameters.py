@@ -11,6 +11,7 @@ import xarray as xr
 from rhale_stats.arrays import delta, intervals
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
+from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Outputs
 from rhale_stats.models.parametric import Fitted, ParameterChanges, Parametric
 from rhale_stats.models.table import as_table
@@ -157,6 +158,22 @@ def source_of_both(uncertainty: str, rows: str) -> str:
     """The source of a standard error, in words."""
     both = f"{rows} and parameters"
     return {"parameters": "parameters", "rows": rows}.get(uncertainty, both)
+
+
+def without_parameters(result: xr.Dataset, ends: tuple[str, ...]) -> xr.Dataset:
+    """The result without what errors by parameters left behind: variables with these endings."""
+    out = result.drop_vars([name for name in result.data_vars if str(name).endswith(ends)])
+    for fact in ("parameters", "fitted_model"):
+        out.attrs.pop(fact, None)
+    return out
+
+
+def options_of(result: xr.Dataset, missing: str) -> ModelOptions:
+    """Options by which a changed model gives the result again: weights and missing values."""
+    kind = str(result.attrs["weight_kind"])
+    if kind == "none":
+        return ModelOptions(missing=missing)
+    return ModelOptions(weights=result["weight"].values, weight_kind=kind, missing=missing)
 
 
 def known_influence(influence: FloatArray | None) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,6 @@ from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import profiles
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.description import describe
 from rhale_stats.bins.rules import EqualWidthBins, GivenBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.local.labelled import labelled
@@ -33,7 +33,7 @@ from rhale_stats.regional.trees import tree_of
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.validation import refuse_fields, validated
-from rhale_stats.schema.variables import GRID_VALUE, software
+from rhale_stats.schema.variables import GRID_VALUE
 
 # Units of losses in the output itself.
 SQUARED = "(output units)^2"
@@ -128,28 +128,21 @@ def regional_shap(
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, search, "index", None, generator)
     tree, edges = binned_tree(work, inputs, "variance", SQUARED)
-    curve, spread = _means_in_bins(tree, inputs, values, edges)
-    middles = (edges[:-1] + edges[1:]) / 2
-    out = finished(tree, "regional_shap", "Shapley values", middles, curve, spread, quotients)
+    middles, cell = (edges[:-1] + edges[1:]) / 2, bin_index(edges, inputs.x)
+
+    def means(rows: IntArray) -> FloatArray:
+        weight, frequency = inputs.sample.weight_at(rows), inputs.sample.frequency
+        in_bins = profiles.bin_means(
+            values[rows], cell[rows], len(middles), weight, frequency=frequency
+        )
+        return np.stack([in_bins.mean, np.sqrt(in_bins.variance)])
+
+    unknown = np.full((2, len(middles)), np.nan)
+    curves = [means(rows) if inputs.varies else unknown for rows in rows_of_nodes(tree)]
+    out = finished(tree, "regional_shap", "Shapley values", middles, curves, quotients)
     drawn = quotients is not None or search.test is not None
     sampled = {} if error is None else {"shap_value_error": error}
     return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
-
-
-def _means_in_bins(
-    tree: xr.Dataset, inputs: RegionalInputs, values: FloatArray, edges: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of values in bins, (node, bin): of the rows of every node."""
-    cell, nodes = bin_index(edges, inputs.x), rows_of_nodes(tree)
-    mean = np.full((len(nodes), len(edges) - 1), np.nan)
-    spread = np.full_like(mean, np.nan)
-    for number, rows in enumerate(nodes if inputs.varies else ()):
-        weight, frequency = inputs.sample.weight_at(rows), inputs.sample.frequency
-        means = profiles.bin_means(
-            values[rows], cell[rows], mean.shape[1], weight, frequency=frequency
-        )
-        mean[number], spread[number] = means.mean, np.sqrt(means.variance)
-    return mean, spread
 
 
 # --- regions by partial dependence ----------------------------------------------------------------
@@ -253,16 +246,16 @@ def regional_pdp(
             work.min_obs,
         )
     tree = tree_of(work, 0, inputs.conditioning, problem, SQUARED)
-    nodes = rows_of_nodes(tree)
-    curve = np.empty((len(nodes), len(grid)))
-    spread = np.empty_like(curve)
-    for number, rows in enumerate(nodes):
-        weight = inputs.sample.weight_at(rows)
-        moments = profiles.sample(curves[rows], weight, frequency=inputs.sample.frequency)
-        curve[number] = moments.mean
-        spread[number] = np.sqrt(np.diagonal(moments.covariance))
-    out = finished(tree, "regional_pdp", "centred ICE", grid, curve, spread, quotients)
-    del out.attrs["min_share"]
+
+    def mean(rows: IntArray) -> FloatArray:
+        weight, frequency = inputs.sample.weight_at(rows), inputs.sample.frequency
+        moments = profiles.sample(curves[rows], weight, frequency=frequency)
+        return np.stack([moments.mean, np.sqrt(np.diagonal(moments.covariance))])
+
+    means = [mean(rows) for rows in rows_of_nodes(tree)]
+    out = finished(tree, "regional_pdp", "centred ICE", grid, means, quotients)
+    for fact in ("min_share", "bin_rule", "bin_parameters"):
+        del out.attrs[fact]
     return out
 
 
@@ -342,8 +335,8 @@ def regional_ale(
     local = inputs.local(differences, quotients)
     work = work_of(local, bins, search, loss, None, rng)
     tree, edges = binned_tree(work, inputs, loss, LOSSES[loss])
-    curve, spread = curves_of_regions(local, tree, edges)
-    return finished(tree, "regional_ale", loss, edges, curve, spread, quotients)
+    curves = [ale_curve(local.isel(obs=rows), edges) for rows in rows_of_nodes(tree)]
+    return finished(tree, "regional_ale", loss, edges, curves, quotients)
 
 
 # --- what the three have in common ----------------------------------------------------------------
@@ -409,12 +402,8 @@ def binned_tree(
     """The tree, and the edges of its bins."""
     problem = work.problem(0, loss)
     tree = tree_of(work, 0, inputs.conditioning, problem, units)
-    rule_name, parameters = describe(work.rule)
     # Of a constant feature no bin has an effect.
-    edges = inputs.x[0] + np.array([0.0, 1.0])
-    if problem is not None:
-        edges = problem.edges
-    return tree.assign_attrs(bin_rule=rule_name, bin_parameters=parameters), edges
+    return tree, inputs.x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges
 
 
 def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
@@ -426,25 +415,16 @@ def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
     return [np.flatnonzero(rows) for rows in inside]
 
 
-def curves_of_regions(
-    local: xr.Dataset, tree: xr.Dataset, edges: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The ALE curve and its spread at the edges, (node, edge): of the rows of every node."""
-    nodes = rows_of_nodes(tree)
-    curves = {
-        name: np.full((len(nodes), len(edges)), np.nan) for name in ("curve", "curve_std_sum")
-    }
-    for number, rows in enumerate(nodes):
-        effect = quiet_rhale(
-            local.isel(obs=rows), bins=GivenBins(edges), weighting="rows", has_spread=False
-        )
-        # The rows of a node may reach over a part of the bins.
-        row = one_feature(effect, 0)
-        begin = row["edge_value"].values[:1]
-        first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
-        for name, values in curves.items():
-            values[number, first : first + row[name].size] = row[name].values
-    return curves["curve"], curves["curve_std_sum"]
+def ale_curve(local: xr.Dataset, edges: FloatArray) -> FloatArray:
+    """The ALE curve of some rows and its spread, (2, edge); NaN beyond the bins that they reach."""
+    effect = quiet_rhale(local, bins=GivenBins(edges), weighting="rows", has_spread=False)
+    row = one_feature(effect, 0)
+    begin = row["edge_value"].values[:1]
+    first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
+    out = np.full((2, len(edges)), np.nan)
+    for values, name in zip(out, ("curve", "curve_std_sum"), strict=True):
+        values[first : first + row[name].size] = row[name].values
+    return out
 
 
 def finished(
@@ -452,11 +432,11 @@ def finished(
     method: str,
     loss_kind: str,
     grid: FloatArray,
-    curve: FloatArray,
-    spread: FloatArray,
+    curves: Sequence[FloatArray],
     quotients: DifferenceQuotients | None,
 ) -> xr.Dataset:
-    """The tree with the effect in every node, and with what it cost."""
+    """The tree with what it cost, and in every node the effect and its spread, (2, point) each."""
+    curve, spread = np.stack(curves, axis=1)
     if quotients is not None:
         quotients.check_size()
     dims = ("node", "grid")
@@ -471,5 +451,4 @@ def finished(
         loss_kind=loss_kind,
         model_calls=0 if quotients is None else quotients.n_calls,
         model_rows=0 if quotients is None else quotients.n_rows,
-        software=software(),
     )  # fmt: skip

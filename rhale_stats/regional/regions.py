@@ -612,19 +612,24 @@ def interaction_matrix(
     if conditioning is not None:
         columns = [column.name for column in conditioning_columns(work.local, conditioning, None)]
     shape = (len(names), len(columns))
-    drop, pvalue = np.full(shape, np.nan), np.full(shape, np.nan)
-    best = np.full(shape, "", dtype=object)
+    values: dict[str, NDArray[Any]] = {
+        "loss_drop": np.full(shape, np.nan),
+        "best": np.full(shape, "", dtype=object),
+        "pvalue": np.full(shape, np.nan),
+    }
     losses = np.full(len(names), np.nan)
-    bar = progress_bar(len(names), "interactions", "feature", progress=progress)
-    for position in range(len(names)):
-        splits = _best_splits(work, position, conditioning, n_permutations)
-        bar.update()
-        if splits is not None:
-            positions = [columns.index(column) for column in splits.columns]
-            losses[position], drop[position, positions] = splits.loss, splits.drop
-            best[position, positions], pvalue[position, positions] = splits.text, splits.pvalue
-    bar.close()
-    out = _labelled(drop, best.astype(str), pvalue, losses, adjust)
+    with progress_bar(len(names), "interactions", "feature", progress=progress) as bar:
+        for position in range(len(names)):
+            losses[position], splits = _best_splits(work, position, conditioning, n_permutations)
+            tried = [columns.index(column) for column in splits.index]
+            for name, matrix in values.items():
+                matrix[position, tried] = splits[name]
+            bar.update()
+    values["best"] = values["best"].astype(str)
+    values["pvalue_adjusted"] = adjusted(values["pvalue"].ravel(), adjust).reshape(shape)
+    values["loss"] = losses
+    out = xr.Dataset({name: variable(name, values[name], INTERACTIONS) for name in values})
+    out["pvalue_adjusted"].attrs["adjust"] = adjust
     out["loss"].attrs["units"] = LOSSES[loss]
     rule_name, parameters = describe(work.rule)
     return out.assign_coords(
@@ -651,53 +656,46 @@ def interaction_matrix(
     )
 
 
-class _BestSplits(NamedTuple):
-    """The best split by every conditioning column, for the effect of one feature.
-
-    ``loss`` is that of all rows; the others are given column by column.
-    """
-
-    columns: list[str]
-    loss: float
-    drop: FloatArray
-    text: list[str]
-    pvalue: FloatArray
-
-
 def _best_splits(
     work: Work, position: int, table: pd.DataFrame | ArrayLike | None, n_permutations: int
-) -> _BestSplits | None:
-    """math [37] of one feature; None if it is constant."""
+) -> tuple[float, pd.DataFrame]:
+    """math [37] of one feature: its loss, and a line for the best split by every column.
+
+    No lines, and no loss, if the feature is constant.
+    """
     work = work.of_feature(position)
     problem = work.problem(position)
     if problem is None:
-        return None
+        return np.nan, pd.DataFrame(columns=["loss_drop", "best", "pvalue"])
     node = problem.node(work.search, 0.0)
     conditioning = work.conditioning(table, feature_names(work.local)[position])
-    columns = [column.name for column in conditioning]
     tried = tried_of(conditioning, node, work.settings, work.of_root)
     losses = split_losses(node, node.rows, tried)
     least = np.array([least_of([column_losses]) for column_losses in losses])
     allowed = np.isfinite(least)
-    no_pvalue = np.full(len(columns), np.nan)
-    if not node.worth:
-        pvalue = np.where(allowed, 1.0, np.nan) if n_permutations else no_pvalue
-        drop = np.where(allowed, 0.0, np.nan)
-        return _BestSplits(columns, node.loss, drop, [""] * len(columns), pvalue)
-    drop = np.where(allowed, np.maximum(1 - least / node.loss, 0.0), np.nan)
-    text = [
-        sides_of(column, candidates, int(np.argmin(column_losses)), node.row_numbers)[0].text
-        if possible
-        else ""
-        for column, candidates, column_losses, possible in zip(
-            conditioning, tried, losses, allowed, strict=True
-        )
-    ]
-    pvalue = no_pvalue
-    if n_permutations:
-        by_chance = _pvalues(problem, node, tried, n_permutations, work.rng, work.groups)
-        pvalue = np.where(allowed, by_chance, np.nan)
-    return _BestSplits(columns, node.loss, drop, text, pvalue)
+    # What a node has without splits that are worth a search.
+    drop, best = np.zeros(len(tried)), [""] * len(tried)
+    pvalue = np.full(len(tried), 1.0 if n_permutations else np.nan)
+    if node.worth:
+        drop = np.maximum(1 - least / node.loss, 0.0)
+        best = [
+            sides_of(column, candidates, int(np.argmin(column_losses)), node.row_numbers)[0].text
+            if possible
+            else ""
+            for column, candidates, column_losses, possible in zip(
+                conditioning, tried, losses, allowed, strict=True
+            )
+        ]
+        if n_permutations:
+            pvalue = _pvalues(problem, node, tried, n_permutations, work.rng, work.groups)
+    return node.loss, pd.DataFrame(
+        {
+            "loss_drop": np.where(allowed, drop, np.nan),
+            "best": best,
+            "pvalue": np.where(allowed, pvalue, np.nan),
+        },
+        [column.name for column in conditioning],
+    )
 
 
 def _pvalues(
@@ -717,23 +715,3 @@ def _pvalues(
         largest = test.drawn(draw, min(DRAWS, n_permutations - begin), in_order)
         at_least_as_good += np.sum(largest >= observed * (1 - TIE), axis=0)
     return (at_least_as_good + 1) / (n_permutations + 1)
-
-
-def _labelled(
-    drop: FloatArray, best: NDArray[np.str_], pvalue: FloatArray, losses: FloatArray, adjust: str
-) -> xr.Dataset:
-    """The matrix as a Dataset, with p-values adjusted for the number of pairs."""
-    tested = np.isfinite(pvalue)
-    adjusted_pvalue = np.full(pvalue.shape, np.nan)
-    if tested.any():
-        adjusted_pvalue[tested] = adjusted(pvalue[tested], adjust)
-    values: dict[str, NDArray[Any]] = {
-        "loss_drop": drop,
-        "best": best,
-        "pvalue": pvalue,
-        "pvalue_adjusted": adjusted_pvalue,
-        "loss": losses,
-    }
-    out = {name: variable(name, array, INTERACTIONS) for name, array in values.items()}
-    out["pvalue_adjusted"][2]["adjust"] = adjust
-    return xr.Dataset(out)

@@ -132,22 +132,21 @@ def frame_of(input_table: object, what: str) -> pd.DataFrame:
 
 def _column(name: str, values: pd.Series) -> Conditioning:
     gone = values.isna().to_numpy()
-    numeric = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     if gone.all():
         raise ValueError(f"conditioning must have values in column {name!r}; all are missing.")
-    if gone.any() and (numeric or is_time(values.dtype)):
-        without_missing = _column(name, values[~gone])  # which is checked
-        dates = is_time(values.dtype)
+    dates, truths = is_time(values.dtype), pd.api.types.is_bool_dtype(values.dtype)
+    if dates or (pd.api.types.is_numeric_dtype(values.dtype) and not truths):
         numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
-        # Beyond all thresholds: the last of them parts these rows from all others.
-        return Conditioning(
-            name, "numeric", np.where(gone, np.inf, numbers), units=without_missing.units
+        column = replace(
+            _numeric(name, numbers[~gone]), units=time_units(values.dtype) if dates else ""
         )
+        if not gone.any():
+            return column
+        # Beyond all thresholds: the last of them parts these rows from all others.
+        values_or_inf = np.where(gone, np.inf, numbers)
+        return Conditioning(name, "numeric", values_or_inf, units=column.units)
     if gone.any():
         values = values.astype(object).map(str).where(~gone, MISSING_LEVEL)
-    if is_time(values.dtype):
-        column = _numeric(name, as_days(values.array))
-        return replace(column, units=time_units(values.dtype))
     if isinstance(values.dtype, pd.CategoricalDtype):
         levels = tuple(_plain(level) for level in values.cat.categories)
         if not all(isinstance(level, str | int | float | bool) for level in levels):
@@ -156,8 +155,6 @@ def _column(name: str, values: pd.Series) -> Conditioning:
         return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
     if pd.api.types.is_bool_dtype(values.dtype):
         return _with_levels(name, "nominal", values.to_numpy(dtype=np.int64), (False, True))
-    if pd.api.types.is_numeric_dtype(values.dtype):
-        return _numeric(name, values.to_numpy(dtype=np.float64))
     try:
         codes, texts = pd.factorize(values, sort=True)
     except TypeError as error:
@@ -204,14 +201,11 @@ def _numeric(name: str, values: FloatArray) -> Conditioning:
     return Conditioning(name, "numeric", values)
 
 
-# --- conditions of splits -------------------------------------------------------------------------
+# --- one side of a split, in words ----------------------------------------------------------------
 
 
 ROOT_RULE, OR_MISSING = "all rows", " or missing"
 UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
-
-
-# --- one side of a split, in words ----------------------------------------------------------------
 
 
 class Condition(NamedTuple):
@@ -336,9 +330,6 @@ COMPARED = 64
 BLOCK_COMPARED = 1 << 13
 
 
-# --- candidate splits ----------------------------------------------------------------------------
-
-
 class SplitCandidates(NamedTuple):
     """Splits of one column in one node: the code of every row, and what each split takes left.
 
@@ -357,11 +348,15 @@ class SplitCandidates(NamedTuple):
         """How many splits there are."""
         return self.n_codes - 1 if self.subsets is None else len(self.subsets)
 
+    def left_codes(self, split: int) -> NDArray[np.bool_]:
+        """Codes on the left of one split."""
+        if self.subsets is None:
+            return np.arange(self.n_codes) <= split
+        return np.asarray(self.subsets[split])
+
     def goes_left(self, split: int) -> NDArray[np.bool_]:
         """Rows on the left of one split."""
-        if self.subsets is None:
-            return np.asarray(self.codes <= split)
-        return np.asarray(self.subsets[split][self.codes])
+        return np.asarray(self.left_codes(split)[self.codes])
 
     def take(self, rows: IntArray) -> SplitCandidates:
         """The same splits of other rows."""
@@ -470,9 +465,8 @@ def sides_of(
     Levels that occur only in rows of ``judge`` join their neighbours; without an order they go
     right.
     """
-    left = candidates.goes_left(split)
     if column.kind == "numeric":
-        values = part(column.values, rows)
+        values, left = part(column.values, rows), candidates.goes_left(split)
         below = float(np.max(values, where=left, initial=-np.inf))
         above = float(np.min(values, where=~left, initial=np.inf))
         cut = above if np.isinf(above) else readable(below, above)
@@ -485,13 +479,8 @@ def sides_of(
             Condition(name, UP_TO, texts[0], cut, units=column.units),
             Condition(name, ABOVE, texts[1], cut, gone, column.units),
         )
-    if candidates.levels is None:
-        raise AssertionError("a column of levels has them")
-    inside = (
-        candidates.subsets[split]
-        if candidates.subsets is not None
-        else np.arange(candidates.n_codes) <= split
-    )
+    assert candidates.levels is not None, "a column of levels has them"
+    inside = candidates.left_codes(split)
     levels = (
         candidates.levels if judge is None else np.union1d(candidates.levels, column.values[judge])
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -19,12 +19,11 @@ from rhale_stats.arrays.moments import (
     merge,
 )
 from rhale_stats.bins.description import describe
-from rhale_stats.local.rows import columns
+from rhale_stats.local.rows import Rows, columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
-from rhale_stats.regional.search import SplitSearch, SplitTree, TreeNode, Verdict, Work
+from rhale_stats.regional.search import SplitTree, TreeNode, Verdict, Work
 from rhale_stats.regional.splits import (
     Condition,
-    Conditioning,
     as_json,
     frame_of,
     of_json,
@@ -88,25 +87,17 @@ def weakest_links(nodes: Sequence[TreeNode]) -> list[tuple[float, frozenset[int]
     return sequence
 
 
-def pruned(
-    problem: Problem,
-    conditioning: Sequence[Conditioning],
-    settings: SplitSearch,
-    tree: SplitTree,
-    rows: IntArray,
-    n_folds: int,
-    rng: np.random.Generator,
-) -> PruningPath:
+def pruned(problem: Problem, tree: SplitTree, rows: IntArray, n_folds: int) -> PruningPath:
     """The smallest tree whose loss on held-out rows is within a standard error of the least."""
     sequence = weakest_links(tree.nodes)
     prices = np.array([price for price, _ in sequence])
     # Between two penalties the tree is the same: a middle one represents it in the folds.
     typical = np.append(np.sqrt(prices[:-1] * prices[1:]), np.inf)
     losses = np.empty((n_folds, len(prices)))
-    untested = replace(settings, test=None)
-    for fold, held_out_rows in enumerate(_folds(rows, tree.groups, n_folds, rng)):
+    untested = replace(tree.settings, test=None)
+    for fold, held_out_rows in enumerate(_folds(rows, tree.groups, n_folds, tree.rng)):
         training_rows = np.setdiff1d(rows, held_out_rows)
-        grown = SplitTree(problem, conditioning, untested, rng)
+        grown = SplitTree(problem, tree.conditioning, untested, tree.rng)
         grown.grow(training_rows, None)
         fold_sequence = weakest_links(grown.nodes)
         of_price = np.searchsorted([price for price, _ in fold_sequence], typical, side="right") - 1
@@ -252,13 +243,9 @@ ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
 
 
 def labelled_tree(work: Work, position: int, table: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
-    """The tree of one feature."""
+    """The tree of one feature by its local effects."""
     work = work.of_feature(position)
-    tree = tree_of(work, position, table, work.problem(position), LOSSES[work.loss])
-    rule_name, parameters = describe(work.rule)
-    return tree.assign_attrs(
-        loss_kind=work.loss, bin_rule=rule_name, bin_parameters=parameters, software=software()
-    )
+    return tree_of(work, position, table, work.problem(position), LOSSES[work.loss])
 
 
 def tree_of(
@@ -271,65 +258,39 @@ def tree_of(
     """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     name = feature_names(work.local)[position]
     conditioning = work.conditioning(table, name)
-    if problem is None:
-        structure = _root_alone(work, loss_units)
-    else:
-        structure = _searched(work, problem, conditioning, loss_units)
-    variables = _of_nodes(structure.nodes, structure.leaves)
+    nodes, leaves, pruning = _root_alone(work.rows), {0: np.arange(work.rows.n_rows)}, ROOT_ALONE
+    if problem is not None:
+        tree = SplitTree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
+        tree.grow(work.search, work.judge)
+        nodes, leaves = tree.nodes, tree.leaves
+        if work.n_folds is not None and isinstance(problem, Problem):
+            pruning = pruned(problem, tree, work.search, work.n_folds)
+            nodes, leaves = cut_back(tree, weakest_links(nodes)[pruning.chosen][1])
+    variables = _of_nodes(nodes, leaves)
     variables["loss"].attrs["units"] = loss_units
-    region_of_row = ("obs", _region_of_row(work, structure.leaves), dict(ABOUT_REGION))
-    out = xr.Dataset(
-        {**variables, **structure.pruning, ROWS: region_of_row},
+    if work.n_folds is not None:
+        variables |= as_variables(pruning, loss_units)
+    # Rows without weight have no region.
+    region = np.full(work.local.sizes["obs"], -1, dtype=np.int64)
+    rows = np.flatnonzero(work.present)
+    for number, leaf_rows in enumerate(leaves.values()):
+        region[rows[leaf_rows]] = number
+    return xr.Dataset(
+        {**variables, ROWS: ("obs", region, dict(ABOUT_REGION))},
         {
-            "node": ("node", np.arange(len(structure.nodes)), {"long_name": "node"}),
+            "node": ("node", np.arange(len(nodes)), {"long_name": "node"}),
             "obs": work.local["obs"],
             "feature": name,
             "feature_units": str(work.local["feature_units"].values[position]),
         },
-    )
-    columns_tried = ", ".join(column.name for column in conditioning)
-    return out.assign_attrs(_facts(work, position, columns_tried))
-
-
-class _Structure(NamedTuple):
-    """Nodes, the rows of every leaf by the number of its node, and the variables of pruning."""
-
-    nodes: list[TreeNode]
-    leaves: dict[int, IntArray]
-    pruning: dict[str, xr.Variable]
-
-
-def _root_alone(work: Work, loss_units: str) -> _Structure:
-    """The tree of a constant feature: all rows."""
-    n_rows = float(work.rows.n_rows)
-    if work.rows.weight is not None and work.rows.frequency:
-        n_rows = float(work.rows.weight.sum())
-    return _Structure(
-        [TreeNode(-1, (), n_rows, 1.0, np.nan, Verdict())],
-        {0: np.arange(work.rows.n_rows)},
-        {} if work.n_folds is None else as_variables(ROOT_ALONE, loss_units),
+        _facts(work, position, ", ".join(column.name for column in conditioning)),
     )
 
 
-def _searched(
-    work: Work, problem: Searchable, conditioning: list[Conditioning], loss_units: str
-) -> _Structure:
-    """The tree that the search finds, cut back where folds were asked for."""
-    tree = SplitTree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
-    tree.grow(work.search, work.judge)
-    if work.n_folds is None or not isinstance(problem, Problem):
-        return _Structure(tree.nodes, tree.leaves, {})
-    pruning = pruned(
-        problem,
-        conditioning,
-        work.settings,
-        tree,
-        work.search,
-        work.n_folds,
-        work.rng,
-    )
-    nodes, leaves = cut_back(tree, weakest_links(tree.nodes)[pruning.chosen][1])
-    return _Structure(nodes, leaves, as_variables(pruning, loss_units))
+def _root_alone(rows: Rows) -> list[TreeNode]:
+    """The nodes of the tree of a constant feature: all rows."""
+    n_rows = rows.weight.sum() if rows.weight is not None and rows.frequency else rows.n_rows
+    return [TreeNode(-1, (), float(n_rows), 1.0, np.nan, Verdict())]
 
 
 def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:
@@ -362,39 +323,29 @@ def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, x
     }
 
 
-def _region_of_row(work: Work, leaves: dict[int, IntArray]) -> IntArray:
-    """Number of the region of every row; -1 of rows without weight."""
-    region = np.full(work.local.sizes["obs"], -1, dtype=np.int64)
-    rows = np.flatnonzero(work.present)
-    for number, leaf_rows in enumerate(leaves.values()):
-        region[rows[leaf_rows]] = number
-    return region
-
-
 def _facts(work: Work, position: int, conditioning: str) -> dict[str, Any]:
     """How the tree was made, as attributes."""
-    attrs, settings = work.local.attrs, work.settings
-    name = feature_names(work.local)[position]
+    attrs, settings = work.local.attrs, asdict(work.settings)
+    del settings["honest_fraction"]  # among the facts of honest trees
+    rule_name, parameters = describe(work.rule)
     return {
         "method": "regions",
-        **as_attribute({name: work.rows.fingerprint(position)}),
+        **as_attribute({feature_names(work.local)[position]: work.rows.fingerprint(position)}),
         **{fact: attrs[fact] for fact in MODEL_FACTS if fact in attrs},
         "conditioning": conditioning,
-        "max_depth": settings.max_depth,
+        **settings,
         "min_obs": work.min_obs,
-        "min_drop": settings.min_drop,
-        "min_share": settings.min_share,
-        "thresholds": settings.thresholds,
-        "n_thresholds": settings.n_thresholds,
-        "test": settings.test or "none",
-        "level": settings.level,
-        "n_permutations": settings.n_permutations,
+        "test": work.settings.test or "none",
         **work.facts,
         "n_folds": work.n_folds or 0,
         "output_name": attrs.get("output_name", "output"),
         "output_units": attrs.get("output_units", ""),
         **labels_kept(work.local),
         "n_rows": work.rows.n_rows,
+        "loss_kind": work.loss,
+        "bin_rule": rule_name,
+        "bin_parameters": parameters,
+        "software": software(),
     }
 
 
@@ -409,12 +360,8 @@ def check_tree(tree: object) -> xr.Dataset:
         raise TypeError(
             f"tree must be the Dataset that regions(local, feature) returns; got {got}."
         )
-    lost = [
-        dim
-        for dim in ("node", *(tree["n_nodes"].dims if "n_nodes" in tree.coords else ()))
-        if dim not in tree.dims or dim not in ("node", "feature")
-    ]
-    if lost:
+    counted = set(tree["n_nodes"].dims) if "n_nodes" in tree.coords else set()
+    if "node" not in tree.dims or not counted <= {"feature"}:
         raise ValueError(
             f"tree must be as regions returned it, of one feature and all of its nodes; its "
             f"dimensions are {', '.join(map(str, tree.dims))}."

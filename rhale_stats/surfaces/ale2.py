@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,16 +203,16 @@ def _facts_of_axes(
         ("categorical", "levels") if axis.levels is not None else describe(rule)
         for axis, rule in zip(axes, rules, strict=True)
     ]
+    facts = {
+        "feature": [axis.name for axis in axes],
+        "kind": ["numeric" if axis.levels is None else "categorical" for axis in axes],
+        "units": [units.get(axis.name, "") for axis in axes],
+        "bins": [f"{name}({parameters})" for name, parameters in described],
+    }
     return {
-        **{f"feature_{side}": axis.name for side, axis in zip("ab", axes, strict=True)},
-        **{f"kind_{side}": axis.kind for side, axis in zip("ab", axes, strict=True)},
-        **{
-            f"units_{side}": units.get(axis.name, "") for side, axis in zip("ab", axes, strict=True)
-        },
-        **{
-            f"bins_{side}": f"{name}({parameters})"
-            for side, (name, parameters) in zip("ab", described, strict=True)
-        },
+        f"{fact}_{side}": text
+        for fact, texts in facts.items()
+        for side, text in zip("ab", texts, strict=True)
     }
 
 
@@ -379,7 +379,6 @@ def _place(
 
 
 DEFAULT_BINS = QuantileBins(20)
-NUMERIC, CATEGORICAL = "numeric", "categorical"
 # Of rows that have no place: of weight 0, or with a missing value.
 NO_CELL = -1
 # What depends on the rows alone, and so is the same for all outputs.
@@ -402,11 +401,6 @@ class FeatureAxis(NamedTuple):
     x: FloatArray | None
     place: IntArray
     versions: list[Any]
-
-    @property
-    def kind(self) -> str:
-        """Numeric or categorical."""
-        return NUMERIC if self.levels is None else CATEGORICAL
 
     @property
     def fraction(self) -> FloatArray | None:
@@ -574,99 +568,70 @@ def one_output(
     ``has_cell`` marks the rows that have a cell, which are ``rows``.
     """
     cells = rows.cells()
-    surface = kernel.Influence.from_rows(rows, cells).surface
-    data: dict[str, Any] = {
-        **_in_cells(cells),
-        "surface": _surface(surface, cells.supported, centering),
-        **_differences(rows, has_cell, error),
-    }
-    coords: dict[str, Any] = {}
-    for side, feature in zip("ab", axes, strict=True):
-        coords |= dict(
-            _of_levels(feature, side) if feature.levels is not None else _bins(feature, side)
-        )
-        coords[f"bin_{side}"] = (f"bin_{side}", np.arange(feature.axis.n_bins))
-        coords[f"edge_{side}"] = (f"edge_{side}", np.arange(feature.axis.n_edges))
-        data |= dict(_places_of_rows(feature, side, has_cell))
-    if weight is not None:
-        data["weight"] = variable("weight", weight, SURFACE)
-    n_empty = int((~cells.supported).sum())
-    return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
-
-
-def _in_cells(cells: kernel.SurfaceCells) -> dict[str, Any]:
-    """Mean, spread and number of the second differences in every cell."""
-    values: dict[str, NDArray[Any]] = {
-        "second_effect": np.where(cells.supported, cells.mean, np.nan),
+    supported, pure = cells.supported, centering == "ale"
+    accumulated = kernel.Influence.from_rows(rows, cells).surface
+    surface = accumulated.pure if pure else accumulated.start
+    delta = np.full((len(has_cell), *rows.delta.shape[1:]), np.nan)
+    delta[has_cell] = np.where(rows.cell >= 0, rows.delta, np.nan)
+    values: dict[str, Any] = {
+        "second_effect": np.where(supported, cells.mean, np.nan),
         "heterogeneity": cells.spread(),
         "n_obs": cells.n_obs.astype(np.int64),
         "n_effective": cells.n_effective(),
-        "supported": cells.supported.astype(np.int8),
+        "supported": supported.astype(np.int8),
+        # NaN where no cell beside the edge has rows.
+        "surface": np.where(kernel.edges_of(supported), surface, np.nan),
+        "second_difference": delta,
+        "second_difference_error": error,
     }
-    out = {name: variable(name, array, SURFACE) for name, array in values.items()}
-    out["heterogeneity"][2]["ddof"] = 1
-    return out
+    data: dict[str, Any] = {name: variable(name, array, SURFACE) for name, array in values.items()}
+    data["heterogeneity"][2]["ddof"] = 1
+    if not pure:
+        data["surface"][2]["long_name"] = "accumulated second differences"
+    coords: dict[str, Any] = {}
+    for side, feature in zip("ab", axes, strict=True):
+        data |= _places_of_rows(feature, side, has_cell)
+        coords |= _coordinates(feature, side)
+    if weight is not None:
+        data["weight"] = variable("weight", weight, SURFACE)
+    n_empty = int((~supported).sum())
+    return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
 
 
-def _surface(
-    accumulated: kernel.Surface, supported: NDArray[np.bool_], centering: str
-) -> tuple[Any, ...]:
-    """The surface at the edges, NaN where no cell beside the edge has rows."""
-    pure = centering == "ale"
-    values = accumulated.pure if pure else accumulated.start
-    supported_values = np.where(kernel.edges_of(supported), values, np.nan)
-    more = {} if pure else {"long_name": "accumulated second differences"}
-    return variable("surface", supported_values, SURFACE, **more)
+def _coordinates(feature: FeatureAxis, side: str) -> dict[str, Any]:
+    """Levels of a categorical feature, or edges and bins of a numeric one; the sides of a row."""
+    out: dict[str, Any] = {}
+    if feature.levels is not None:
+        sides = ["below", "above"]
+        numbers = all(
+            isinstance(level, int | float) and not isinstance(level, bool)
+            for level in feature.levels
+        )
+        levels = feature.levels if numbers else [level_text(level) for level in feature.levels]
+        out[f"level_{side}"] = (f"edge_{side}", np.array(levels), {"long_name": feature.name})
+    else:
+        sides, edges = ["across"], feature.edges
+        assert edges is not None
+        ends = {"edge_value": edges, "bin_left": edges[:-1], "bin_right": edges[1:]}
+        for name, values in ends.items():
+            out[f"{name}_{side}"] = variable(f"{name}_{side}", values, SURFACE)
+            out[f"{name}_{side}"][2]["long_name"] += f", {feature.name}"
+    counts = {"bin": np.arange(feature.axis.n_bins), "edge": np.arange(feature.axis.n_edges)}
+    of_dims = {"side": np.array(sides), **counts}
+    return out | {f"{dim}_{side}": (f"{dim}_{side}", values) for dim, values in of_dims.items()}
 
 
-def _differences(
-    rows: kernel.PairRows, has_cell: NDArray[np.bool_], error: float
-) -> dict[str, Any]:
-    """Second differences of all rows, NaN of rows without a cell, and their numerical error."""
-    delta = np.full((len(has_cell), *rows.delta.shape[1:]), np.nan)
-    delta[has_cell] = np.where(rows.cell >= 0, rows.delta, np.nan)
-    return {
-        "second_difference": variable("second_difference", delta, SURFACE),
-        "second_difference_error": variable("second_difference_error", error, SURFACE),
-    }
-
-
-def _of_levels(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
-    """Coordinates of a categorical feature: its levels, and the sides of a row."""
-    assert feature.levels is not None
-    texts = not all(isinstance(level, int | float) for level in feature.levels) or any(
-        isinstance(level, bool) for level in feature.levels
-    )
-    levels = np.array([level_text(level) if texts else level for level in feature.levels])
-    yield f"level_{side}", (f"edge_{side}", levels, {"long_name": feature.name})
-    yield f"side_{side}", (f"side_{side}", np.array(["below", "above"]))
-
-
-def _bins(feature: FeatureAxis, side: str) -> Iterator[tuple[str, Any]]:
-    """Coordinates of a numeric feature: its edges and bins, and the one side of a row."""
-    edges = feature.edges
-    assert edges is not None
-    for name, values in (
-        ("edge_value", edges),
-        ("bin_left", edges[:-1]),
-        ("bin_right", edges[1:]),
-    ):
-        dims, array, about = variable(f"{name}_{side}", values, SURFACE)
-        about["long_name"] = f"{about['long_name']}, {feature.name}"
-        yield f"{name}_{side}", (dims, array, about)
-    yield f"side_{side}", (f"side_{side}", np.array(["across"]))
-
-
-def _places_of_rows(
-    feature: FeatureAxis, side: str, has_cell: NDArray[np.bool_]
-) -> Iterator[tuple[str, Any]]:
+def _places_of_rows(feature: FeatureAxis, side: str, has_cell: NDArray[np.bool_]) -> dict[str, Any]:
     """Value of a numeric feature, and bin or level, of every row."""
-    if feature.x is not None:
-        x = np.full(len(has_cell), np.nan)
-        x[has_cell] = feature.x
-        text = f"value of {feature.name}"
-        yield f"x_{side}", variable(f"x_{side}", x, SURFACE, long_name=text)
     cell = np.full(len(has_cell), NO_CELL, dtype=np.int64)
     cell[has_cell] = feature.place
-    more = {} if feature.levels is None else {"long_name": "level of the row"}
-    yield f"cell_{side}", variable(f"cell_{side}", cell, SURFACE, **more)
+    if feature.x is None:
+        text = "level of the row"
+        return {f"cell_{side}": variable(f"cell_{side}", cell, SURFACE, long_name=text)}
+    x = np.full(len(has_cell), np.nan)
+    x[has_cell] = feature.x
+    text = f"value of {feature.name}"
+    return {
+        f"x_{side}": variable(f"x_{side}", x, SURFACE, long_name=text),
+        f"cell_{side}": variable(f"cell_{side}", cell, SURFACE),
+    }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import intervals, quadratic
@@ -36,12 +37,12 @@ from rhale_stats.schema.variables import OUTPUT_UNITS
 from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, pair_name
 from rhale_stats.surfaces.inference import (
     GROUP,
+    Errors,
     SurfaceRows,
-    cell_covariance,
-    cell_degrees,
-    noise_of,
+    errors_of,
     rounding,
     std_error,
+    with_std_error,
     without_parts,
 )
 
@@ -72,8 +73,17 @@ def of_pair(surface: xr.Dataset) -> xr.Dataset:
     return xr.Dataset(None, coords, facts)
 
 
-def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
-    """`wald_test` of a surface: statistic, degrees of freedom, p-value, reason; of one pair."""
+def wald_test(
+    surface: xr.Dataset, null: str, method: str, adjust: str, local: xr.Dataset | None
+) -> xr.Dataset:
+    """`wald_test` of a surface: whether there is an interaction at all."""
+    if method != "box":
+        raise ValueError(f"method must be 'box' for a surface; got {method!r}.")
+    if local is not None:
+        raise ValueError(
+            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
+            f"with null {null!r} of a surface. Leave it out."
+        )
     if null not in NULLS:
         raise ValueError(
             f"null must be one of {', '.join(map(repr, NULLS))} for a surface; got {null!r}. "
@@ -88,52 +98,38 @@ def wald(surface: xr.Dataset, null: str) -> dict[str, NDArray[Any]]:
         )
     rows = SurfaceRows.from_surface(surface)
     cells, error = rows.cells, float(surface["second_difference_error"])
-    mean, spread = cells.mean.ravel(), cells.spread().ravel()
-    least = resolution(mean[cells.supported.ravel()], error)
+    mean, spread, n = [
+        values.ravel() for values in (cells.mean, cells.spread(), cells.n_effective())
+    ]
+    least, reason = resolution(mean[cells.supported.ravel()], error), ""
     if null == "homogeneous":
-        has_variance = np.isfinite(spread)
-        largest = float(spread[has_variance].max(initial=0.0)) / least
-        tested = (largest, float(has_variance.sum()), 1.0 if largest <= 1 else 0.0, "")
+        has_spread = np.isfinite(spread)
+        statistic = float(spread[has_spread].max(initial=0.0)) / least
+        df, p_value = float(has_spread.sum()), 1.0 if statistic <= 1 else 0.0
     else:
         # What is 0 up to rounding is 0.
         delta = np.where(np.abs(rows.arrays.delta) <= least, 0.0, rows.arrays.delta)
         statistic, df = kernel.sign_test(rows.arrays._replace(delta=delta), rows.group)
-        tested = (statistic, df, intervals.chi2_tail(statistic, df), "")
+        p_value = intervals.chi2_tail(statistic, df)
         if df <= 0:
             # One row per cell: its sign carries no information.
+            statistic, df, p_value = float("nan"), 0.0, float("nan")
             reason = meaning.NO_ROWS if (delta != 0).any() else ADDITIVE
-            tested = (float("nan"), 0.0, float("nan"), reason)
-    variance, n = spread**2, rows.cells.n_effective().ravel()
-    if rows.group is not None:
-        variance = n * rows.group_sums().variance
+    variance = spread**2 if rows.sums is None else n * rows.sums.variance
+    square = n * spread**2 if null == "homogeneous" else n * mean**2 - variance
     has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
-    square = float(
-        np.sum((n * spread**2 if null == "homogeneous" else n * mean**2 - variance)[has_variance])
-    )
     total = n[has_variance].sum()
-    size = float(np.sqrt(max(square / total, 0.0))) if total > 0 else float("nan")
-    return {
-        name: np.array([value])
-        for name, value in zip(
-            ("statistic", "df", "p_value", "reason", "size"), (*tested, size), strict=True
-        )
+    size = np.sqrt(max(square[has_variance].sum() / total, 0.0)) if total > 0 else float("nan")
+    tests = {
+        "statistic": statistic,
+        "df": df,
+        "p_value": p_value,
+        "reason": reason,
+        "size": float(size),
     }
-
-
-def wald_test(
-    surface: xr.Dataset, null: str, method: str, adjust: str, local: xr.Dataset | None
-) -> xr.Dataset:
-    """`wald_test` of a surface: whether there is an interaction at all."""
-    if method != "box":
-        raise ValueError(f"method must be 'box' for a surface; got {method!r}.")
-    if local is not None:
-        raise ValueError(
-            f"local must be None, except with null 'homogeneous' of effects in bins; got local "
-            f"with null {null!r} of a surface. Leave it out."
-        )
     return labelled_test(
         of_pair(surface),
-        wald(surface, null),
+        {name: np.array([value]) for name, value in tests.items()},
         adjust,
         null=NULLS[null],
         source=str(surface["surface_se"].attrs["source"]) if GROUP in surface.coords else "rows",
@@ -158,32 +154,14 @@ def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float)
     return np.asarray(np.where(positive, np.sign(value) * size, 0.0))
 
 
-class Errors(NamedTuple):
-    """Estimates, ravelled, with the covariance of their errors and its degrees of freedom."""
-
-    values: FloatArray
-    covariance: FloatArray
-    degrees: FloatArray
-
-    def less(self, other: Errors) -> Errors:
-        """The difference of two that are independent."""
-        variance_a, variance_b = [np.diagonal(estimates.covariance) for estimates in (self, other)]
-        return Errors(
-            self.values - other.values,
-            self.covariance + other.covariance,
-            intervals.satterthwaite((variance_a, self.degrees), (variance_b, other.degrees)),
-        )
-
-
-def errors_of(surface: xr.Dataset) -> list[Errors]:
-    """Those of the surface at corners, and of the means in cells."""
-    rows = SurfaceRows.from_surface(surface)
-    noise = noise_of(surface, rows)
-    degrees = cell_degrees(surface).ravel()
-    return [
-        Errors(surface["surface"].values.ravel(), noise.covariance, noise.degrees.ravel()),
-        Errors(surface["second_effect"].values.ravel(), cell_covariance(surface, rows), degrees),
-    ]
+def independent(first: Errors, second: Errors) -> Errors:
+    """The difference of two that are independent."""
+    parts = [(np.diagonal(each.covariance), each.degrees) for each in (first, second)]
+    return Errors(
+        first.values - second.values,
+        first.covariance + second.covariance,
+        intervals.satterthwaite(*parts),
+    )
 
 
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
@@ -200,24 +178,21 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             f"cells the surface of the other uses the second difference of a neighbouring cell, "
             f"which can cause a difference of the surfaces. Use wider bins."
         )
-    sides = " against ".join(
-        str(estimates["surface_se"].attrs["source"]) if "surface_se" in estimates else "rows"
-        for estimates in (a, b)
-    )
-    source = f"{sides}, independent"
     if pairs:
-        difference = std_error(_difference(a, b), None, groups)
-        source = f"pairs of {difference['surface_se'].attrs['source']}"
-        both = errors_of(difference)
+        surfaces = [std_error(_difference(a, b), None, groups)]
     else:
-        both = [
-            estimates.less(other)
-            for estimates, other in zip(errors_of(a), errors_of(b), strict=True)
-        ]
+        surfaces = [with_std_error(a), with_std_error(b)]
+    source = " against ".join(str(surface["surface_se"].attrs["source"]) for surface in surfaces)
+    source = f"pairs of {source}" if pairs else f"{source}, independent"
+    rows = [SurfaceRows.from_surface(surface) for surface in surfaces]
+    both = [
+        reduce(independent, [errors_of(*each, name) for each in zip(surfaces, rows, strict=True)])
+        for name in ("surface", "second_effect")
+    ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
     edges, cells = [
-        _tested(*estimates, error, request, stream)
-        for estimates, error, stream in zip(
+        _tested(estimated, error, request, stream)
+        for estimated, error, stream in zip(
             both,
             (rounding(a) + rounding(b), least),
             np.random.default_rng(request.rng).spawn(2),
@@ -309,14 +284,10 @@ class _Tested(NamedTuple):
 
 
 def _tested(
-    value: FloatArray,
-    covariance: FloatArray,
-    degrees: FloatArray,
-    least: float,
-    request: ComparisonOptions,
-    rng: np.random.Generator,
+    estimated: Errors, least: float, request: ComparisonOptions, rng: np.random.Generator
 ) -> _Tested:
     """The largest of normal scores, compared with that of as many normal errors (math [27])."""
+    value, covariance, degrees = estimated
     has_error = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
     se = np.where(has_error, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
     degrees = np.where(has_error, degrees, np.nan)

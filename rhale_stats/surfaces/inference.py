@@ -13,7 +13,6 @@ from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
-from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.inference.draws import Replication, Resampling, check_boot, labelled_draws
@@ -28,8 +27,15 @@ from rhale_stats.inference.estimate import (
     with_intervals,
     with_replicates,
 )
-from rhale_stats.inference.parameters import KIND, ROWS_FIXED, Directions, check_model, sources
-from rhale_stats.models.options import ModelOptions
+from rhale_stats.inference.parameters import (
+    KIND,
+    ROWS_FIXED,
+    Directions,
+    check_model,
+    options_of,
+    sources,
+    without_parameters,
+)
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.dimensions import OUTPUT, with_part_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
@@ -41,33 +47,12 @@ from rhale_stats.surfaces.ale2 import ale2, pair_name
 ESTIMATES = ("second_effect", "surface")
 
 
-def with_model(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
-    """Covariance of an estimate, from that of the rows and, where it is known, the parameters."""
-    stored = surface.get(f"{name}_change")
-    if stored is None:
-        return rows
-    change = stored.values.reshape(len(stored), -1)
-    rows_are_fixed = surface.attrs.get("parameters") == ROWS_FIXED
-    return np.asarray(
-        (np.where(np.isnan(rows), np.nan, 0.0) if rows_are_fixed else rows) + change.T @ change
-    )
-
-
-def degrees_of(surface: xr.Dataset, name: str, rows: FloatArray) -> FloatArray:
-    """Degrees of freedom of an estimate: those of the rows, or with parameters the stored ones."""
-    stored = surface.get(f"{name}_df")
-    return rows if stored is None else np.asarray(stored.values)
-
-
 def without_parts(surface: xr.Dataset) -> xr.Dataset:
     """The surface without what errors by parameters or by groups left behind."""
     if "parameters" not in surface.attrs and "second_effect_df" not in surface:
         return surface
     ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
-    out = surface.drop_vars([name for name in surface.data_vars if str(name).endswith(ends)])
-    for fact in ("parameters", "fitted_model"):
-        out.attrs.pop(fact, None)
-    return out
+    return without_parameters(surface, ends)
 
 
 def with_parameters(
@@ -102,12 +87,12 @@ def with_parameters(
                 (np.nan_to_num(model), directions.model.degrees),
             ),
         }
-        facts_of_error = {key: value for key, value in rows.attrs.items() if key != "long_name"}
-        for end, source in sources(directions, str(rows.attrs["source"])).items():
-            if end in parts:
-                about = facts_of_error | {"source": source, "kind": KIND}
-                about["units"] = "1" if end == "df" else facts_of_error["units"]
-                made[f"{name}_{end}"] = variable(f"{name}_{end}", parts[end], SURFACE, **about)
+        source_of_end = sources(directions, str(rows.attrs["source"]))
+        of_table = ("long_name", "units")
+        facts_of_error = {key: fact for key, fact in rows.attrs.items() if key not in of_table}
+        for end, values in parts.items():
+            about = facts_of_error | {"source": source_of_end[end], "kind": KIND}
+            made[f"{name}_{end}"] = variable(f"{name}_{end}", values, SURFACE, **about)
         made[f"{name}_change"] = variable(f"{name}_change", change, SURFACE)
     return surface.assign(made).assign_attrs(directions.facts())
 
@@ -131,12 +116,6 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
             f"X must hold the rows of the surface; got {table.n_rows} rows for "
             f"{surface.sizes['obs']}. Pass the table that ale2 was given."
         )
-    weighted = attrs["weight_kind"] != "none"
-    options = ModelOptions(
-        weights=surface["weight"].values if weighted else None,
-        weight_kind=str(attrs["weight_kind"]) if weighted else "precision",
-        missing=missing,
-    )
     changed = ale2(
         directions.changes.ask,
         table.data,
@@ -144,7 +123,7 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
         bins=(rules[0], rules[1]),
         order=order or "as_is",
         centering=str(attrs["centering"]),
-        options=options,
+        options=options_of(surface, missing),
         progress=False,
     )
     return changed if OUTPUT in changed.dims else changed.expand_dims(OUTPUT)
@@ -159,16 +138,18 @@ GROUP = "group"
 
 
 class SurfaceRows(NamedTuple):
-    """The rows behind a surface that are ``used``, their moments in cells, and their groups.
+    """The rows behind a surface that are ``used``, and their moments in cells.
 
-    ``influence`` is what every row does to the surface.
+    ``influence`` is what every row does to the surface, and ``sums`` what every ``group`` does
+    where standard errors are of groups.
     """
 
     used: NDArray[np.bool_]
     arrays: kernel.PairRows
     cells: kernel.SurfaceCells
-    group: IntArray | None
     influence: kernel.Influence
+    group: IntArray | None = None
+    sums: kernel.GroupSums | None = None
 
     @classmethod
     def from_surface(cls, surface: xr.Dataset) -> SurfaceRows:
@@ -207,28 +188,23 @@ class SurfaceRows(NamedTuple):
                 f"{int(surface['n_obs'].sum())} second differences, and its rows have "
                 f"{int(cells.n_obs.sum())}. Select rows of X before ale2."
             )
-        group = None
-        if GROUP in surface.coords:
-            group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
         centred = str(surface.attrs["centering"]) == "ale"
         influence = kernel.Influence.from_rows(rows, cells, centred=centred)
-        return cls(used, rows, cells, group, influence)
-
-    def group_sums(self) -> kernel.GroupSums:
-        """Sums over groups, where standard errors are of groups."""
-        assert self.group is not None, "of groups"
-        return kernel.group_sums(self.influence, self.arrays, self.group)
+        if GROUP not in surface.coords:
+            return cls(used, rows, cells, influence)
+        group = np.unique(surface[GROUP].values[used], return_inverse=True)[1]
+        return cls(used, rows, cells, influence, group, kernel.group_sums(influence, rows, group))
 
     def noise_factors(self) -> Iterator[FloatArray]:
         """Blocks whose products add up to the covariance of the surface."""
-        if self.group is not None:
-            return kernel.group_noise_factors(self.influence, self.group_sums())
+        if self.sums is not None:
+            return kernel.group_noise_factors(self.influence, self.sums)
         return kernel.noise_factors(self.influence, self.arrays)
 
     def cell_covariance(self) -> FloatArray:
         """Of the cells' means, (cell, cell)."""
-        if self.group is not None:
-            return self.group_sums().covariance()
+        if self.sums is not None:
+            return self.sums.covariance()
         return kernel.cell_covariance(self.cells, self.arrays)
 
 
@@ -253,87 +229,75 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
-    surface = _with_groups(without_parts(surface), groups)
+    surface = _with_groups(without_parts(surface), groups).drop_vars(SKEWNESS, errors="ignore")
     rows = SurfaceRows.from_surface(surface)
-    errors = _by_rows(rows) if rows.group is None else _by_groups(rows)
-    surface_se = np.where(surface["surface"].notnull(), np.sqrt(errors.variance), np.nan)
-    facts = {"source": errors.source, "kind": "central limit theorem"}
-    surface = surface.drop_vars(SKEWNESS, errors="ignore")
-    made: dict[str, Any] = {}
-    if errors.skewness is not None:
-        made["second_effect_skewness"] = errors.skewness.of_means().reshape(rows.cells.mean.shape)
-        made["surface_skewness"] = kernel.surface_skewness(
-            rows.influence, errors.skewness, errors.variance
-        )
-    made = {name: variable(name, values, SURFACE) for name, values in made.items()}
-    of_edges: dict[str, Any] = {
-        **facts,
-        "target": SURFACE_TARGET,
-        "n_borrowed": errors.n_borrowed,
+    variance, n_borrowed = kernel.surface_variance(rows.influence, rows.noise_factors())
+    source = SOURCE
+    if rows.sums is None:
+        values, degrees = _by_rows(rows, variance)
+    else:
+        values, degrees = _by_groups(rows, rows.sums, variance)
+        n_borrowed, n_groups = int(rows.sums.alone.sum()), int(surface[GROUP].max()) + 1
+        surface, source = surface.assign_attrs(n_groups=n_groups), f"rows in {n_groups} groups"
+    values["surface_se"] = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
+    facts = {"source": source, "kind": "central limit theorem"}
+    about: dict[str, dict[str, Any]] = {
+        **{name: {} for name in SKEWNESS},
+        "second_effect_se": {"target": CELL_TARGET, **facts},
+        "surface_se": {**facts, "target": SURFACE_TARGET, "n_borrowed": n_borrowed},
     }
-    made |= {
-        "second_effect_se": variable(
-            "second_effect_se", errors.second_effect_se, SURFACE, target=CELL_TARGET, **facts
-        ),
-        "surface_se": variable("surface_se", surface_se, SURFACE, **of_edges),
-    }
-    if rows.group is not None:
-        surface = surface.assign_attrs(n_groups=int(rows.group.max()) + 1)
-        for name, degrees in errors.degrees.items():
-            made[f"{name}_df"] = variable(f"{name}_df", degrees, SURFACE, **facts)
-    out = surface.assign(made)
+    out = surface.assign(
+        {
+            name: variable(name, array, SURFACE, **about.get(name, facts))
+            for name, array in values.items()
+        }
+    )
     if fitted is None or fitted.uncertainty == "rows":
         return out
     out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
-    return with_parameters(out, fitted, errors.degrees)
+    return with_parameters(out, fitted, degrees)
 
 
-class _Errors(NamedTuple):
-    """Standard errors in cells (bin, bin), variances at edges (edge, edge), degrees of both."""
+def _by_rows(
+    rows: SurfaceRows, variance: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """math [59]: errors in cells where rows are independent, and degrees of freedom.
 
-    second_effect_se: FloatArray
-    variance: FloatArray
-    n_borrowed: int
-    degrees: dict[str, FloatArray]
-    source: str
-    skewness: Skewness | None = None
-
-
-def _by_rows(surface_rows: SurfaceRows) -> _Errors:
-    """math [59]: rows are independent."""
-    influence, rows = surface_rows.influence, surface_rows.arrays
-    cells, skewness = surface_rows.cells, None
-    with np.errstate(invalid="ignore", divide="ignore"):
-        second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
-    if need_squares(rows.weight, frequency=rows.frequency):
-        second_effect_se = kernel.weighted_error(cells, rows)
+    ``variance`` is that of the surface at edges (edge, edge). Where weights are equal the skewness
+    of the errors is known, too.
+    """
+    cells, values = rows.cells, {}
+    if need_squares(rows.arrays.weight, frequency=rows.arrays.frequency):
+        second_effect_se = kernel.weighted_error(cells, rows.arrays)
     else:
-        skewness = kernel.cell_skewness(cells, rows)
-    variance, n_borrowed = kernel.surface_variance(influence, surface_rows.noise_factors())
+        with np.errstate(invalid="ignore", divide="ignore"):
+            second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
+        skewness = kernel.cell_skewness(cells, rows.arrays)
+        if skewness is not None:
+            of_means = skewness.of_means().reshape(cells.mean.shape)
+            of_surface = kernel.surface_skewness(rows.influence, skewness, variance)
+            values = dict(zip(SKEWNESS, (of_means, of_surface), strict=True))
     degrees = {
         "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
-        "surface": kernel.surface_degrees(influence, variance),
+        "surface": kernel.surface_degrees(rows.influence, variance),
     }
-    return _Errors(second_effect_se, variance, n_borrowed, degrees, SOURCE, skewness)
+    return values | {"second_effect_se": second_effect_se}, degrees
 
 
-def _by_groups(rows: SurfaceRows) -> _Errors:
-    """math [98]: the rows of a group may depend on each other."""
-    assert rows.group is not None, "of groups"
-    influence, sums = rows.influence, rows.group_sums()
-    variance, _ = kernel.surface_variance(influence, kernel.group_noise_factors(influence, sums))
+def _by_groups(
+    rows: SurfaceRows, sums: kernel.GroupSums, variance: FloatArray
+) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    """math [98]: errors in cells where the rows of a group may depend on each other.
+
+    With their degrees of freedom, which the surface keeps: they do not follow from its rows alone.
+    """
     shape = rows.cells.mean.shape
     degrees = {
         "second_effect": sums.degrees().reshape(shape),
-        "surface": kernel.group_surface_degrees(influence, sums, variance),
+        "surface": kernel.group_surface_degrees(rows.influence, sums, variance),
     }
-    return _Errors(
-        np.sqrt(sums.variance).reshape(shape),
-        variance,
-        int(sums.alone.sum()),
-        degrees,
-        f"rows in {int(rows.group.max()) + 1} groups",
-    )
+    values = {"second_effect_se": np.sqrt(sums.variance).reshape(shape)}
+    return values | {f"{name}_df": array for name, array in degrees.items()}, degrees
 
 
 def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
@@ -357,39 +321,52 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     return surface.assign_coords({GROUP: ("obs", group_of_row, about)})
 
 
-class SurfaceNoise(NamedTuple):
-    """Covariance of the surface (edges of both, edges of both), degrees of freedom (edge, edge)."""
+class Errors(NamedTuple):
+    """Estimates, ravelled, with the covariance of their errors and its degrees of freedom."""
 
+    values: FloatArray
     covariance: FloatArray
     degrees: FloatArray
 
 
-def noise_of(surface: xr.Dataset, rows: SurfaceRows) -> SurfaceNoise:
-    """Raise ``ValueError`` where the covariance would be too large to hold."""
-    size = surface["surface"].size
-    if size > MAX_EDGES:
-        raise ValueError(
-            f"surface must have at most {MAX_EDGES} corners for a covariance of them; this one "
-            f"has {size}. Use fewer bins; std_error, confint and bootstrap take it as it is."
-        )
-    covariance = kernel.surface_covariance(rows.influence, rows.noise_factors())
-    variance = np.diagonal(covariance).reshape(surface["surface"].shape)
-    degrees = kernel.surface_degrees(rows.influence, variance)
-    return SurfaceNoise(
-        with_model(surface, "surface", covariance),
-        degrees_of(surface, "surface", degrees),
-    )
+def errors_of(surface: xr.Dataset, rows: SurfaceRows, name: str) -> Errors:
+    """Those of the ``surface`` at corners, or of the means in cells, ``second_effect``.
+
+    Raises ``ValueError`` where the covariance of corners would be too large to hold.
+    """
+    values = surface[name].values
+    if name == "second_effect":
+        covariance, degrees = rows.cell_covariance(), cell_degrees(surface)
+    else:
+        if values.size > MAX_EDGES:
+            raise ValueError(
+                f"surface must have at most {MAX_EDGES} corners for a covariance of them; this one "
+                f"has {values.size}. Use fewer bins; std_error, confint and bootstrap take it as "
+                f"it is."
+            )
+        covariance = kernel.surface_covariance(rows.influence, rows.noise_factors())
+        variance = np.diagonal(covariance).reshape(values.shape)
+        degrees = corner_degrees(surface, rows, variance)
+    if f"{name}_change" in surface:
+        change = surface[f"{name}_change"].values.reshape(-1, values.size)
+        if surface.attrs["parameters"] == ROWS_FIXED:
+            covariance = np.where(np.isnan(covariance), np.nan, 0.0)
+        covariance = covariance + change.T @ change
+    return Errors(values.ravel(), covariance, degrees.ravel())
 
 
-def cell_covariance(surface: xr.Dataset, rows: SurfaceRows) -> FloatArray:
-    """Of the means of the cells, (cell, cell)."""
-    return with_model(surface, "second_effect", rows.cell_covariance())
+def corner_degrees(surface: xr.Dataset, rows: SurfaceRows, variance: FloatArray) -> FloatArray:
+    """Degrees of freedom of the surface, of which its rows have this variance (edge, edge)."""
+    if "surface_df" in surface:
+        return np.asarray(surface["surface_df"].values)
+    return kernel.surface_degrees(rows.influence, variance)
 
 
 def cell_degrees(surface: xr.Dataset) -> FloatArray:
     """Degrees of freedom of the means of the cells."""
-    rows = np.maximum(surface["n_effective"].values - 1, 0.0)
-    return degrees_of(surface, "second_effect", rows)
+    if "second_effect_df" in surface:
+        return np.asarray(surface["second_effect_df"].values)
+    return np.asarray(np.maximum(surface["n_effective"].values - 1, 0.0))
 
 
 def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
@@ -404,18 +381,16 @@ def vcov(surface: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
             f"one: effect.isel(output=0)."
         )
     surface = with_std_error(with_part_facts(surface))
-    rows = SurfaceRows.from_surface(surface)
+    name, long_name = ("second_effect", "mean second differences")
     if estimand == "curve":
-        estimate = estimate_of(surface, "surface", long_name="surface")
-        values = noise_of(surface, rows).covariance
-        unknown = surface["surface"].isnull().values.ravel()
-        values[unknown] = values[:, unknown] = np.nan
-    else:
-        estimate = estimate_of(surface, "second_effect", long_name="mean second differences")
-        values = cell_covariance(surface, rows)
+        name = long_name = "surface"
+    estimate = estimate_of(surface, name, long_name=long_name)
+    covariance = errors_of(surface, SurfaceRows.from_surface(surface), name).covariance
+    unknown = np.isnan(estimate.values.ravel())
+    covariance[unknown] = covariance[:, unknown] = np.nan
     axes = {dim: surface[dim].values for dim in estimate.facts.dims}
-    values = values.reshape(estimate.values.shape * 2)
-    return covariance_array(values, axes, estimate.facts, pair_name(surface))
+    covariance = covariance.reshape(estimate.values.shape * 2)
+    return covariance_array(covariance, axes, estimate.facts, pair_name(surface))
 
 
 def with_std_error(surface: xr.Dataset) -> xr.Dataset:
@@ -427,20 +402,20 @@ def confband(surface: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
     """`confband` of a surface: ``surface_band`` and ``second_effect_band``, math [59]."""
     surface = with_std_error(with_part_facts(surface))
     rows = SurfaceRows.from_surface(surface)
-    noise = noise_of(surface, rows)
-    of_edges, of_cells = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
-    has_surface = surface["surface"].notnull().values.ravel()
-    joint = Joint(noise.covariance[np.ix_(has_surface, has_surface)], np.inf)
-    at_edges = joint_quantiles(joint, noise.degrees, level, n_draws, of_edges)
-    degrees = cell_degrees(surface)
-    se = surface["second_effect_se"].values
-    if not (rows.arrays.a.levels or rows.arrays.b.levels or "second_effect_change" in surface):
-        in_cells = independent_quantiles(se, degrees, level)
-    else:
-        has_error = np.isfinite(se).ravel()
-        joint = Joint(cell_covariance(surface, rows)[np.ix_(has_error, has_error)], np.inf)
-        in_cells = joint_quantiles(joint, degrees, level, n_draws, of_cells)
-    quantiles = {"surface": at_edges, "second_effect": in_cells}
+    streams = np.random.default_rng(rng).spawn(2)  # type: ignore[arg-type]
+    linked = rows.arrays.a.levels or rows.arrays.b.levels or "second_effect_change" in surface
+    quantiles = {}
+    for name, stream in zip(("surface", "second_effect"), streams, strict=True):
+        if name == "second_effect" and not linked:
+            # The means of different cells are of different rows.
+            se, degrees = surface["second_effect_se"].values, cell_degrees(surface)
+            quantiles[name] = independent_quantiles(se, degrees, level)
+            continue
+        estimated = errors_of(surface, rows, name)
+        has_error = surface[f"{name}_se"].notnull().values.ravel()
+        joint = Joint(estimated.covariance[np.ix_(has_error, has_error)], np.inf)
+        degrees = estimated.degrees.reshape(surface[name].shape)
+        quantiles[name] = joint_quantiles(joint, degrees, level, n_draws, stream)
     estimates = {name: estimate_of(surface, name) for name in ESTIMATES}
     return with_bands(surface, estimates, quantiles, level, "surface")
 
@@ -452,13 +427,10 @@ def confint(
     chosen = chosen_method(method, boot, METHODS)
     surface = with_std_error(surface)
     if chosen == "normal":
-        influence = SurfaceRows.from_surface(surface).influence
-        of_edges = kernel.surface_degrees(influence, surface["surface_se"].values ** 2)
-        degrees = cell_degrees(surface), degrees_of(surface, "surface", of_edges)
-        estimates = {
-            name: estimate_of(surface, name, df)
-            for name, df in zip(ESTIMATES, degrees, strict=True)
-        }
+        rows = SurfaceRows.from_surface(surface)
+        of_corners = corner_degrees(surface, rows, surface["surface_se"].values ** 2)
+        degrees = {"second_effect": cell_degrees(surface), "surface": of_corners}
+        estimates = {name: estimate_of(surface, name, degrees[name]) for name in ESTIMATES}
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
         estimates = {name: estimate_of(surface, name) for name in ESTIMATES}

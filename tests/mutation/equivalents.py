@@ -141,7 +141,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/comparisons.py", "rows_of_nodes"): {
         "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
     },
-    ("regional/comparisons.py", "curves_of_regions"): {
+    ("regional/comparisons.py", "ale_curve"): {
         "…), weighting='rows', has_spread=[False → True])": "no spread is asked for",
     },
     ("regional/losses.py", "CurveProblem.node"): {
@@ -381,15 +381,15 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("surfaces/comparison.py", "tidy"): {
         "…s[0])}, index=range(len(corners[[0 → 1]])))": "both axes have as many places",
     },
-    ("surfaces/comparison.py", "wald"): {
+    ("surfaces/comparison.py", "wald_test"): {
         "…where(np.abs(rows.arrays.delta) [<= → <] least, 0.0, rows.arrays.delta)": ROUNDING,
-        "…uare / total, 0.0))) if total > [0 → 1] else float('nan')": (
+        "…sum() / total, 0.0)) if total > [0 → 1] else float('nan')": (
             "a cell with a spread has two rows at least"
         ),
         "…e) & np.isfinite(spread) & (n > [0 → 1])": "a cell with a spread has two rows at least",
     },
     ("surfaces/inference.py", "_changes"): {
-        "…g']), options=options, progress=[False → True])": BAR,
+        "…_of(surface, missing), progress=[False → True])": BAR,
     },
     ("h_statistics/inference.py", "_changes"): {
         "out = {name: [np.zeros → np.ones]((n_directions, result[name].siz…": ASSIGNED,

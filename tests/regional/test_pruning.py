@@ -271,10 +271,9 @@ def test_pruning_by_hand(seed, grouped):
     rows = np.arange(160)
     tree = SplitTree(problem, conditioning, settings, None, groups=groups)
     tree.grow(rows, None)
-    found = pruned(
-        problem, conditioning, replace(settings, test="permutation"), tree, rows, 4,
-        np.random.default_rng(7),
-    )  # fmt: skip
+    tested = replace(settings, test="permutation")
+    asked = replace(tree, settings=tested, rng=np.random.default_rng(7))
+    found = pruned(problem, asked, rows, 4)
     sequence = weakest_links(tree.nodes)
     prices = [price for price, _ in sequence]
     assert len(prices) > 2
@@ -303,7 +302,8 @@ def scripted(monkeypatch, losses):
     current = {}
 
     class Grown:
-        nodes, groups = (), None
+        nodes, groups, conditioning, settings = (), None, [], SplitSearch()
+        rng = np.random.default_rng(0)
 
         def __init__(self, *args, **kwargs): ...
 
@@ -315,8 +315,7 @@ def scripted(monkeypatch, losses):
     monkeypatch.setattr(
         pruning, "held_out_loss", lambda p, t, regions, k, h: current["losses"][3 - len(regions)]
     )
-    rng = np.random.default_rng(0)
-    return pruned(None, [], SplitSearch(), Grown(), np.arange(12), len(losses), rng)
+    return pruned(None, Grown(), np.arange(12), len(losses))
 
 
 def test_the_smallest_tree_within_a_standard_error(monkeypatch):

@@ -20,7 +20,7 @@ def sample(X=X, **options):
 
 def test_places_in_bins():
     found = labelled.axis_of(sample(), 0, rs.GivenBins([0.0, 1.0, 3.0]), None)
-    assert (found.name, found.kind, found.levels) == ("a", "numeric", None)
+    assert (found.name, found.levels) == ("a", None)
     np.testing.assert_array_equal(found.edges, [0, 1, 3])
     np.testing.assert_array_equal(found.place, [0, 0, 1, 1, 1])
     np.testing.assert_allclose(found.fraction, [0, 0.5, 0, 0.75, 1])
@@ -31,7 +31,7 @@ def test_places_in_bins():
 @pytest.mark.parametrize(("order", "levels"), [("as_is", "uvw"), (["w", "u", "v"], "wuv")])
 def test_places_at_levels(order, levels):
     found = labelled.axis_of(sample(), 1, rs.QuantileBins(3), order)
-    assert (found.kind, found.fraction, found.edges) == ("categorical", None, None)
+    assert (found.fraction, found.edges) == (None, None)
     assert found.levels == list(levels)
     place = [levels.index(one) for one in X["k"]]
     np.testing.assert_array_equal(found.place, place)

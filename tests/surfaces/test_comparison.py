@@ -10,7 +10,7 @@ from scipy import stats
 import rhale_stats as rs
 from rhale_stats.arrays import quadratic
 from rhale_stats.surfaces import comparison
-from rhale_stats.surfaces.inference import SurfaceRows, noise_of, rounding
+from rhale_stats.surfaces.inference import SurfaceRows, errors_of, rounding
 from tests.helpers import in_turn
 
 N = 60
@@ -72,9 +72,9 @@ def test_every_number_of_a_comparison(pair, paired):
         np.testing.assert_allclose(middle, found[name], atol=1e-12)
         assert found[f"{name}_ci"].attrs["ci_prob"] == 0.9
     if not paired:
-        parts = [noise_of(one, SurfaceRows.from_surface(one)) for one in (a, b)]
+        parts = [errors_of(one, SurfaceRows.from_surface(one), "surface") for one in (a, b)]
         variances = [np.diagonal(one.covariance) for one in parts]
-        own = [one.degrees.ravel() for one in parts]
+        own = [one.degrees for one in parts]
         degrees = sum(variances) ** 2 / sum(v**2 / d for v, d in zip(variances, own, strict=True))
         half = stats.t.ppf(0.95, degrees.reshape(found["difference"].shape))
         ends = found["difference"] + half * found["difference_se"]
@@ -140,12 +140,13 @@ def test_errors_that_are_not_known_are_not_compared():
     asked = comparison.ComparisonOptions(None, None, 0.95, 500, 0, "holm")
     rng = np.random.default_rng
     # One degree of freedom is enough.
-    found = comparison._tested(value, covariance, np.array([1.0, 0, 9, 9]), 0.0, asked, rng(0))
+    estimated = comparison.Errors(value, covariance, np.array([1.0, 0, 9, 9]))
+    found = comparison._tested(estimated, 0.0, asked, rng(0))
     np.testing.assert_array_equal(found.se, [0.5, np.nan, np.nan, np.nan])
     score = stats.norm.isf(stats.t.sf(2.0, 1.0))
     assert found.statistic == pytest.approx(score)
     assert np.isnan(found.zero.interval[1:]).all()
-    none = comparison._tested(value, covariance, np.zeros(4), 0.0, asked, rng(0))
+    none = comparison._tested(estimated._replace(degrees=np.zeros(4)), 0.0, asked, rng(0))
     assert np.isnan(none.statistic)
     cells = comparison.Errors(value, covariance, np.array([9.0, 0, 9, 9]))
     assert comparison._square_of_cells(cells).size == pytest.approx(np.sqrt(1 - 0.25))

@@ -12,7 +12,7 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays.second_order import edges_of
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.surfaces import inference as module
-from rhale_stats.surfaces.inference import SurfaceRows, noise_of, size
+from rhale_stats.surfaces.inference import SurfaceRows, errors_of, size
 from tests.helpers import sizes_of_blocks
 
 
@@ -124,7 +124,8 @@ def test_bootstrap_of_frequencies_groups_and_statistics(surface, rng):
 def test_intervals(surface):
     normal = rs.confint(surface, level=0.9)
     # code.md B20: degrees of freedom as in the band, not the normal quantile.
-    degrees = noise_of(normal, SurfaceRows.from_surface(normal)).degrees
+    degrees = errors_of(normal, SurfaceRows.from_surface(normal), "surface").degrees
+    degrees = degrees.reshape(normal["surface"].shape)
     expected = normal["surface"] + stats.t.ppf(0.95, degrees) * normal["surface_se"]
     assert degrees.min() < 30
     np.testing.assert_allclose(normal["surface_ci"].sel(ci_bound="upper"), expected)
