@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -23,6 +25,7 @@ from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, in_order, software
 
 # The attribute ``variance``: how an error is made from the members.
@@ -104,7 +107,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def _roots(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Roots of the covariance within imputations, (root, feature, grid)."""
-    return np.asarray(ensemble[f"{name}_within"].transpose("within", *dims_of(name)).values)
+    return values_of(ensemble, f"{name}_within", ("within", *dims_of(name)))
 
 
 def _rows(ensemble: xr.Dataset, name: str) -> FloatArray:
@@ -238,6 +241,11 @@ def dims_of(name: str) -> tuple[str, ...]:
     return ("feature", "grid") if name in ON_GRID else ("feature",)
 
 
+def values_of(ensemble: xr.Dataset, variable: str, dims: Sequence[str]) -> FloatArray:
+    """The values of a variable in this order of its dimensions."""
+    return np.asarray(ensemble[variable].transpose(*dims).values, dtype=np.float64)
+
+
 def members_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """One estimate of all members, (member, feature) or (member, feature, grid)."""
     return draws_of(ensemble, name, dims_of(name))
@@ -246,8 +254,7 @@ def members_of(ensemble: xr.Dataset, name: str) -> FloatArray:
 def centre_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """The estimate: from all rows, or the mean over the members."""
     if f"{name}_estimate" in ensemble.variables:
-        estimate = ensemble[f"{name}_estimate"].transpose(*dims_of(name)).values
-        return np.asarray(estimate, dtype=np.float64)
+        return values_of(ensemble, f"{name}_estimate", dims_of(name))
     return mean_of(members_of(ensemble, name))
 
 
@@ -269,21 +276,21 @@ def scaled(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def errors(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Standard error of an estimate, as `std_error` has added it."""
-    return np.asarray(ensemble[f"{name}_se"].transpose(*dims_of(name)).values)
+    return values_of(ensemble, f"{name}_se", dims_of(name))
 
 
 def own_errors(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Standard error that is the spread of the members: of draws with the rows as given."""
     if origin_of(ensemble).contained or f"{name}_se_model" not in ensemble:
         return errors(ensemble, name)
-    return np.asarray(ensemble[f"{name}_se_model"].transpose(*dims_of(name)).values)
+    return values_of(ensemble, f"{name}_se_model", dims_of(name))
 
 
 def degrees_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Degrees of freedom of a standard error; infinite but for folds."""
     if f"{name}_df" not in ensemble:
         return np.full(errors(ensemble, name).shape, np.inf)
-    return np.asarray(ensemble[f"{name}_df"].transpose(*dims_of(name)).values)
+    return values_of(ensemble, f"{name}_df", dims_of(name))
 
 
 def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:
@@ -419,30 +426,18 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     values, levels = [], []
     for number, name in enumerate(names):
         rows = [_one(effect, number) for effect in effects]
-        kinds = {is_categorical(row) for row in rows if _ends(row) is not None}
+        kinds = {is_categorical(row) for row in rows if len(_points(row))}
         if len(kinds) > 1:
             raise ValueError(
                 f"{what} must treat feature {name!r} in one way: it has levels in some effects and "
                 f"an axis in others."
             )
-        feature_levels = (
-            list(dict.fromkeys(label for row in rows for label in _levels(row)))
-            if True in kinds
-            else []
-        )
-        levels.append(feature_levels)
-        values.append(
-            np.arange(float(len(feature_levels))) if feature_levels else _axis(rows, n_grid)
-        )
-    size = max(map(len, values))
-    value, level = (
-        np.full((len(names), size), np.nan),
-        np.full((len(names), size), "", dtype=object),
-    )
-    for number, points in enumerate(values):
-        value[number, : len(points)] = points
-        level[number, : len(levels[number])] = levels[number]
-    return MemberGrid(names, value, level.astype(np.str_))
+        labels = (label for row in rows for label in _levels(row)) if True in kinds else ()
+        levels.append(list(dict.fromkeys(labels)))
+        n_levels = len(levels[-1])
+        values.append(np.arange(float(n_levels)) if n_levels else _axis(rows, n_grid))
+    texts = padded(levels, (max(map(len, values)),), missing="", dtype=object)
+    return MemberGrid(names, padded(values), texts.astype(np.str_))
 
 
 def _one(effect: xr.Dataset, number: int) -> Result:
@@ -454,12 +449,6 @@ def _one(effect: xr.Dataset, number: int) -> Result:
 
 def _points(row: Result) -> FloatArray:
     return np.asarray(row["grid_value" if "grid" in row.dims else "edge_value"].values)
-
-
-def _ends(row: Result) -> tuple[float, float] | None:
-    """First and last point of one feature; None for a constant feature."""
-    points = _points(row)
-    return (float(points[0]), float(points[-1])) if len(points) else None
 
 
 def _levels(row: Result) -> list[str]:
@@ -474,10 +463,10 @@ def _axis(rows: Sequence[Result], n_grid: int) -> FloatArray:
     first = _points(rows[0])
     if all("grid" in row.dims and np.array_equal(_points(row), first) for row in rows):
         return first
-    ends = [end for row in rows if (end := _ends(row)) is not None]
-    if not ends:
+    points = np.concatenate([_points(row) for row in rows])
+    if not len(points):  # of constant features
         return np.full(n_grid, np.nan)
-    return np.linspace(min(low for low, _ in ends), max(high for _, high in ends), n_grid)
+    return np.linspace(np.nanmin(points), np.nanmax(points), n_grid)
 
 
 # --- one member -----------------------------------------------------------------------------------
@@ -534,8 +523,9 @@ def _lean(effect: xr.Dataset) -> xr.Dataset:
 def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str, Any]:
     """Estimates and errors of one feature with bins, or with levels."""
     if not levels:
-        return {**values_at(row, z), **_named(errors_at(row, z))}
-    positions = _positions(levels, level_names(row))
+        of_rows = {f"{name}_se_rows": error for name, error in errors_at(row, z).items()}
+        return {**values_at(row, z), **of_rows}
+    positions = pd.Index(level_names(row)).get_indexer(pd.Index(levels))
     # Steps from one level to the next, where the two are neighbours here, too.
     step = np.append(np.where(positions[1:] == positions[:-1] + 1, positions[:-1], -1), -1)
     out: dict[str, Any] = {}
@@ -559,11 +549,6 @@ def _of_levels(row: Result, name: str) -> FloatArray | None:
     return None
 
 
-def _positions(levels: list[str], others: list[str]) -> NDArray[np.intp]:
-    """Where the levels are among others, -1 of those that are not."""
-    return np.array([others.index(name) if name in others else -1 for name in levels], np.intp)
-
-
 def _taken(values: FloatArray, place: NDArray[np.intp], size: int) -> FloatArray:
     """Values at these places, NaN at places -1 and beyond the last."""
     out = np.full(size, np.nan)
@@ -578,15 +563,12 @@ def _of_profile(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, 
         if name not in row:
             continue
         if levels:
-            out[key] = _taken(row[name].values, _positions(levels, _levels(row)), len(z))
+            positions = pd.Index(_levels(row)).get_indexer(pd.Index(levels))
+            out[key] = _taken(row[name].values, positions, len(z))
         else:
             # The error of a mean of two points is at most the mean of their errors.
             out[key] = np.interp(z, _points(row), row[name].values, np.nan, np.nan)
     return out
-
-
-def _named(errors: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{name}_se_rows": values for name, values in errors.items()}
 
 
 # --- all members ----------------------------------------------------------------------------------
@@ -606,14 +588,11 @@ def labelled(
     ``estimate`` are those of all rows, or means over the members.
     """
     reasons = [member for member in members if isinstance(member, str)]
-    sound = [member for member in members if not isinstance(member, str)]
+    known: list[Values] = [{} if isinstance(member, str) else member for member in members]
     variables: dict[str, Any] = {}
-    for name in dict.fromkeys(name for member in sound for name in member):
-        size = next(member[name].shape for member in sound if name in member)
-        absent = np.full(size, np.nan)
-        values = np.stack(
-            [absent if isinstance(member, str) else member.get(name, absent) for member in members]
-        )
+    for name in dict.fromkeys(chain.from_iterable(known)):
+        absent = np.full(next(member[name].shape for member in known if name in member), np.nan)
+        values = np.stack([member.get(name, absent) for member in known])
         dims = ("draw", "feature", "grid")[: values.ndim]
         variables[name] = (dims, values, _about(name))
     for name in (*ON_GRID, *TOTALS):
@@ -627,9 +606,7 @@ def labelled(
         xr.Dataset(
             variables,
             {
-                "feature": whole["feature"].variable,
-                "feature_kind": whole["feature_kind"].variable,
-                "feature_units": whole["feature_units"].variable,
+                **names_of(whole).coords.variables,
                 "grid_value": (("feature", "grid"), grid.value, GRID_VALUE),
                 "level": (("feature", "grid"), grid.level, {"long_name": "level"}),
             },

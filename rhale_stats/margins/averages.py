@@ -13,7 +13,7 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import series_of_rows
-from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, row_groups, units_text
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
@@ -297,9 +297,9 @@ class _Column(NamedTuple):
     name: str
     position: int
     levels: Levels | None
-    contrast: Any
     source: Table
     place: int
+    contrast: Any = None
 
 
 class _Term(NamedTuple):
@@ -326,13 +326,13 @@ def _columns(
     is_grid: bool,
 ) -> list[_Column]:
     """Columns to change, in the order of the table or as named."""
-    table, sources = sample.table, {}
+    table = sample.table
     formula = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
     chosen: Any = range(len(table.names))
     if features is not None:  # none of an empty list: the prediction alone
         chosen = columns_named(table, features) if np.size(features) else []
-    levels: dict[str, Levels | None] = {}
+    columns = []
     for position in chosen:
         name = table.names[position]
         has_levels = position in named or not table.is_numeric(position)
@@ -344,24 +344,21 @@ def _columns(
         in_fit = (is_grid or features is not None) and name in getattr(frame, "columns", ())
         if in_fit and table.series(position).nunique() < 2:
             rows, place = Sample.from_table(frame[[name]].dropna(), ModelOptions()), 0
-        sources[name] = (rows.table, place)
         if not has_levels and np.ptp(check_column(rows.table, place)) == 0:
             if features is None:
                 continue
             raise ValueError(
                 f"features must not be constant, as {name!r} is: it has no slope. Leave it out."
             )
-        levels[name] = levels_of(rows, place) if has_levels else None
+        levels = levels_of(rows, place) if has_levels else None
+        columns.append(_Column(name, position, levels, rows.table, place))
     by_name = contrasts_of(
         contrasts,
         table.names,
-        {name: levels_of_column is not None for name, levels_of_column in levels.items()},
+        {column.name: column.levels is not None for column in columns},
         lambda key: position_of(key, table.names, "contrasts"),
     )
-    return [
-        _Column(name, table.names.index(name), levels_of_column, by_name[name], *sources[name])
-        for name, levels_of_column in levels.items()
-    ]
+    return [column._replace(contrast=by_name[column.name]) for column in columns]
 
 
 def _terms(
@@ -544,35 +541,38 @@ class _ByLevel(NamedTuple):
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
         """Averages of one output in all levels, with their errors."""
         weight, frequency = self.sample.weight, self.sample.frequency
-        n_levels, averaged_terms = len(self.texts), []
-        for term in terms:
-            means = kernel.bin_means(
-                term.values[:, -1], self.code, n_levels, weight, frequency=frequency
+        means = [
+            kernel.bin_means(
+                term.values[:, -1], self.code, len(self.texts), weight, frequency=frequency
             )
-            units = delta.of_bins(
-                *(term.values[:, -1], self.code, means, np.zeros(n_levels), weight, self.group),
+            for term in terms
+        ]
+        nothing = np.zeros(len(self.texts))
+        of_terms = [
+            delta.of_bins(
+                *(term.values[:, -1], self.code, of_term, nothing, weight, self.group),
                 frequency=frequency,
             )
-            averaged_terms.append((means, units, self._means(term.values)))
-        moved = np.concatenate([part.units.moved for _, part, _ in averaged_terms], axis=1)
-        units_of = averaged_terms[0][1].units._replace(moved=moved)
-        change = np.concatenate([part for *_, part in averaged_terms], axis=1)
+            for term, of_term in zip(terms, means, strict=True)
+        ]
+        moved = np.concatenate([term.units.moved for term in of_terms], axis=1)
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
-            alone = np.concatenate([part.n_effective <= 1 + 1e-12 for part, *_ in averaged_terms])
+            alone = np.concatenate([term.n_effective <= 1 + 1e-12 for term in means])
             moved[:, alone] = np.nan
-        covariances = self._covariances(directions, units_of, change[:-1])
+        units = of_terms[0].units._replace(moved=moved)
+        change = np.concatenate([self._means(term.values) for term in terms], axis=1)
+        covariances = self._covariances(directions, units, change[:-1])
         degrees = directions.degrees(
-            covariances, np.concatenate([part.degrees for _, part, _ in averaged_terms])
+            covariances, np.concatenate([term.degrees for term in of_terms])
         )
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
-        labelled = self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        labelled = self._labelled(directions, terms, means[0], average, made)
         if covariances.n_equal is not None:
-            labelled.attrs["effective_units"] = float(
-                np.nanmin(covariances.n_equal, initial=np.inf)
-            )
-        return _Output(labelled, units_of, change[:-1])
+            n_equal = np.nanmin(covariances.n_equal, initial=np.inf)
+            labelled.attrs["effective_units"] = float(n_equal)
+        return _Output(labelled, units, change[:-1])
 
     def _covariances(
         self, directions: Directions, units: delta.Units, change: FloatArray
@@ -613,30 +613,23 @@ class _ByLevel(NamedTuple):
         made: dict[str, FloatArray],
     ) -> xr.Dataset:
         n_groups = self.n_groups
-        rows = "rows" if n_groups is None else f"rows in {n_groups} groups"
         by = ("by",) if self.name else ()
+        inner = ("term", *by)
         shape = (len(terms), len(self.texts)) if by else (len(terms),)
-        if isinstance(self.group, SamplingDesign):
-            rows = design_text(self.group)
-        texts = sources(directions, rows)
+        texts = sources(directions, units_text(self.group))
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
-        data = {"average": variable("average", average.reshape(shape), AVERAGES, ("term", *by))}
+        data = {"average": variable("average", average.reshape(shape), AVERAGES, inner)}
         for end, values in made.items():
-            dims = (
-                "term",
-                *by,
-                *(("term_other", *(f"{dim}_other" for dim in by)) * (end == "cov")),
-            )
-            shaped = values.reshape(shape * 2 if end == "cov" else shape)
-            name, about = (
-                f"average_{end}",
-                {"source": texts[end], "target": "average", "kind": kind},
-            )
+            is_square, name = end == "cov", f"average_{end}"
+            dims = (*inner, *(f"{dim}_other" for dim in inner)) if is_square else inner
+            shaped = values.reshape(shape * 2 if is_square else shape)
+            about = {"source": texts[end], "target": "average", "kind": kind}
             data[name] = variable(name, shaped, AVERAGES, dims, **about)
-        for name in ("n_obs", "weight_share"):
-            values = means.n_obs if name == "n_obs" else means.share
-            values = values.astype(np.int64) if name == "n_obs" else values
-            data[name] = variable(name, values if by else values[0], AVERAGES, by)
+        for name, rows_of_levels in (
+            ("n_obs", means.n_obs.astype(np.int64)),
+            ("weight_share", means.share),
+        ):
+            data[name] = variable(name, rows_of_levels if by else rows_of_levels[0], AVERAGES, by)
         coords: dict[str, Any] = {
             name: ("term", np.array([getattr(term, name) for term in terms]))
             for name in ("kind", "of", "contrast", "null")

@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, row_groups, units_text
 from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
@@ -62,6 +62,7 @@ from rhale_stats.profiles.data import (
     ProfileAxis,
     check_profile,
     is_nominal,
+    levels_in,
     one_profile,
     pair_of,
     variable,
@@ -73,7 +74,7 @@ from rhale_stats.profiles.rows import (
     Curves,
     RowErrors,
     Shapley,
-    check_rows,
+    check_curves,
     rows_behind,
 )
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
@@ -83,25 +84,26 @@ from rhale_stats.schema.padding import padded
 
 
 def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Dataset:
-    """One feature of a profile, relative to a value of it where one is given."""
-    row = one_profile(profile, feature)
-    return row if value is None else relative_to(row, value)
+    """One feature of a profile, whose curve is 0 at a value of it where one is given.
 
-
-def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
-    """A profile of one feature whose curve is 0 at a value, with intervals of the difference.
-
-    Their variances are those of F(z) - F(r), from the covariance of the curve; between two points
-    of the grid the curve at the value is interpolated. ICE curves are 0 there as well, and the
-    spread is theirs; without ICE curves the spread of differences is not known, and left out.
+    Its intervals are then those of the difference: variances are those of F(z) - F(r), from the
+    covariance of the curve; between two points of the grid the curve at the value is interpolated.
+    ICE curves are 0 there as well, and the spread is theirs; without ICE curves the spread of
+    differences is not known, and left out.
     """
+    row = one_profile(profile, feature)
+    if value is None:
+        return row
     if not is_nominal(row):
         value = float(as_numbers(as_values([value]), "reference")[0])
     weight = _place(row, value)
     text = level_text(value) if is_nominal(row) else number_text(value)
     name = label_of(row, str(row["feature"].values))
-    out = row.assign(curve=row["curve"] - float(weight @ row["curve"].values))
-    out = out.assign(curve_std=xr.full_like(row["curve_std"], np.nan))
+    curve = row["curve"].values
+    out = row.assign(
+        curve=row["curve"].copy(data=curve - float(weight @ curve)),
+        curve_std=xr.full_like(row["curve_std"], np.nan),
+    )
     out.attrs["reference"] = f"{name} = {text}"
     if "ice" in row:
         out = _with_rows(out, weight)
@@ -114,20 +116,19 @@ def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     out = out.drop_vars(["curve_se_rows", "curve_ci_rows"], errors="ignore")
     out["curve_se"] = row["curve_se"].copy(data=se)
-    for end in ("curve_ci", "curve_band"):
-        if end not in row:
-            continue
-        level = float(row[end].attrs.get("ci_prob", 0.95))
-        quantile = intervals.student(level, degrees)
-        if end == "curve_band":
-            joint = of_one_scale(covariance, degrees)
-            quantile = joint_quantiles(
-                joint, degrees, level, intervals.N_DRAWS, np.random.default_rng(0)
-            )
-        half = np.where(se == 0, 0.0, quantile * se)
-        curve = out["curve"].values
-        ends = np.stack([curve - half, curve + half], -1)
-        out[end] = (("grid", "ci_bound"), ends, dict(row[end].attrs))
+    estimates = {"curve": estimate_of(out, "curve", degrees, long_name="the curve")}
+    levels = {
+        end: float(row[end].attrs.get("ci_prob", 0.95))
+        for end in ("curve_ci", "curve_band")
+        if end in row
+    }
+    if "curve_ci" in levels:
+        out = with_intervals(out, estimates, levels["curve_ci"], "normal")
+    if "curve_band" in levels:
+        level, rng = levels["curve_band"], np.random.default_rng(0)
+        joint = of_one_scale(covariance, degrees)
+        quantiles = joint_quantiles(joint, degrees, level, intervals.N_DRAWS, rng)
+        out = with_bands(out, estimates, {"curve": quantiles}, level)
     return out
 
 
@@ -149,7 +150,7 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
     """Weights of the points of the grid in the curve at a value."""
     name, grid = str(row["feature"].values), row["grid_value"].values
     if is_nominal(row):
-        names = [level_text(level) for level in row["level"].values]
+        names = levels_in(row)
         if level_text(value) not in names:
             raise ValueError(
                 f"reference must be a level of {name!r}, {', '.join(map(repr, names))}; got "
@@ -197,7 +198,6 @@ def replicates(
     """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
     names, centering = feature_names(profile), str(profile.attrs["centering"])
     n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
-    over_row_sets = profile.attrs["method"] in KEPT
     features = [rows_behind(ice, name) for name in names]
     n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
     shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
@@ -216,22 +216,15 @@ def replicates(
             has_curve = np.isfinite(profile["curve"].values[number, : len(rows_of_feature.grid)])
             n_empty[done, number] = np.isnan(drawn_estimates.curve[:, has_curve]).sum(axis=1)
             for name, values in zip(REPLICATED, drawn_estimates, strict=True):
-                place: tuple[int | slice, ...] = (
-                    done,
-                    number,
-                    *[slice(n) for n in values.shape[1:]],
-                )
+                place: Any = (done, number, *map(slice, values.shape[1:]))
                 out[name][place] = values
-    acceleration = [
-        _acceleration(rows_of_feature, centering, units) for rows_of_feature in features
-    ]
     made = labelled_draws(profile, out, ("obs", "ci_bound"))
-    if over_row_sets:
+    if profile.attrs["method"] in KEPT:
         dims = ("draw", *variable("n_empty", n_empty)[0])
         made["n_empty"] = variable("n_empty", n_empty, dims)
-    return made.assign(
-        curve_acceleration=variable("curve_acceleration", padded(acceleration, (n_grid,)))
-    )
+    each = [_acceleration(rows_of_feature, centering, units) for rows_of_feature in features]
+    acceleration = variable("curve_acceleration", padded(each, (n_grid,)))
+    return made.assign(curve_acceleration=acceleration)
 
 
 def _acceleration(
@@ -328,11 +321,8 @@ def for_hypotheses(
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
     rows = profile if local is None else check_curves(local, profile)
-    names = [f"{value:.6g}" for value in row["grid_value"].values]
-    if is_nominal(row):
-        names = [level_text(level) for level in row["level"].values]
     return Estimates(
-        names,
+        levels_in(row) or [f"{value:.6g}" for value in row["grid_value"].values],
         np.asarray(row["curve"].values, dtype=np.float64),
         covariance.values,
         degrees_of(row),
@@ -388,12 +378,9 @@ def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
         facts = own_facts(boot.isel(feature=number)).attrs
         n_units, n_strata = float(facts["n_units"]), int(facts["n_strata"])
         if grouped:
-            degrees_of_units = float(facts.get("units_df", n_units - 1))
-            degrees[number], n[number] = (
-                max(degrees_of_units - (n_strata - 1), 0.0),
-                degrees_of_units + 1,
-            )
-            n_units = max(degrees_of_units + 1, 2.0 * n_strata)
+            of_units = float(facts.get("units_df", n_units - 1))
+            degrees[number] = max(of_units - (n_strata - 1), 0.0)
+            n[number], n_units = of_units + 1, max(of_units + 1, 2.0 * n_strata)
         scheme = str(boot.attrs["scheme"])
         short[number] = resample.shortfall(scheme, n[number], degrees[number], n_units, n_strata)
     return Replicates(
@@ -422,43 +409,6 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
     by_name = {"curve": padded(quantiles, (profile.sizes["grid"],))}
     return with_bands(profile, {"curve": _curves(profile)}, by_name, level)
-
-
-def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
-    """ICE curves; refused unless the profile is their mean."""
-    if profile.attrs["method"] in KEPT:
-        return check_rows(ice, profile, parameter)
-    advice = "Make it on the same grid: ice(model, X, ...)."
-    checked = check_profile(ice, parameter, needs=("ice", "x"), advice=advice)
-    derivative = checked.attrs["ice_kind"] == "derivative"
-    if derivative != (profile.attrs.get("ice_kind") == "derivative"):
-        raise ValueError(
-            f"{parameter} and the profile must both be derivatives, or neither; take "
-            f"ice(..., kind='plain') for a profile of pdp."
-        )
-    for name in feature_names(profile):
-        row, other = one_profile(profile, name), one_profile(checked, name)
-        if not np.array_equal(row["grid_value"].values, other["grid_value"].values):
-            raise ValueError(
-                f"{parameter} must have the grid of the profile; that of feature {name!r} is "
-                f"another. {advice}"
-            )
-        if not other.sizes["grid"]:
-            continue
-        behind = rows_behind(checked, name)
-        curves = behind.values
-        mean = np.average(curves, axis=0, weights=behind.weight)
-        apart = mean - row["curve"].values
-        # But for a constant, the profile is the mean of the curves.
-        scale = float(np.abs(curves).max())
-        if profile.attrs["centering"] != "none":
-            apart = apart - apart.mean()
-        if len(curves) == 0 or np.abs(apart).max() > 1e-9 * scale:
-            raise ValueError(
-                f"{parameter} must hold the curves that the profile is the mean of; for feature "
-                f"{name!r} their mean is another. Make both of one model, X and weights."
-            )
-    return checked
 
 
 # --- two profiles ---------------------------------------------------------------------------------
@@ -529,7 +479,7 @@ def _of_pairs(
 
 def _check_grids(rows: tuple[xr.Dataset, xr.Dataset], name: str, *, in_bins: bool) -> None:
     """Raise ``ValueError`` unless both have the same points, bins or levels."""
-    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    levels = [levels_in(row) for row in rows]
     places = [row["grid_value"].values for row in rows]
     if in_bins:
         places = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
@@ -602,10 +552,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             else no_difference(CONSTANT)
         )
     sides = " against ".join(str(comparison["curve_se"].attrs["source"]) for comparison in (a, b))
-    source = f"{sides}, independent"
-    if pairs is not None:
-        source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"
-        source = f"pairs of {design_text(code)}" if isinstance(code, SamplingDesign) else source
+    source = f"{sides}, independent" if pairs is None else f"pairs of {units_text(code)}"
     return labelled_differences(differences, a, b, names, source, request)
 
 
@@ -662,9 +609,7 @@ class FromModel:
 
     def _grid(self, name: str) -> NDArray[Any]:
         row = one_profile(self.profile, name)
-        if not is_nominal(row):
-            return np.asarray(row["grid_value"].values)
-        return np.asarray(row["level"].values)
+        return np.asarray(levels_in(row) or row["grid_value"].values)
 
     def _missing(self) -> str:
         """What was done with missing values, as the numbers of rows show."""
@@ -682,15 +627,13 @@ class FromModel:
         """Change of the curve by direction, and the ICE curves."""
         axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
-        last_curves: list[FloatArray] = []
-        total = np.zeros(0)
+        sums, last_curves = [], []
         for rows, curves, _ in inputs.curves(self.quotients, axis):
             w = np.ones(curves.shape[1]) if weight is None else weight[rows]
-            part = np.einsum("org,r->og", curves, w)
-            total = part if not last_curves else total + part
+            sums.append(np.einsum("org,r->og", curves, w))
             last_curves.append(curves[-1])
         values = np.concatenate(last_curves)
-        total = total / (len(values) if weight is None else weight.sum())
+        total = np.sum(sums, axis=0) / (len(values) if weight is None else weight.sum())
         if derivative:
             total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
         places = inputs.places(axis)
@@ -708,7 +651,7 @@ class FromModel:
         np.add.at(mean.T, outputs.cell, answers * weight[:, None])
         total = np.bincount(outputs.cell, weight, len(outputs.grid))
         mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-        centre = outputs.centre(outputs.means(outputs.values), centering)
+        centre = outputs.centre(centering)
         constant = mean @ (total / total.sum() if centre is None else centre)
         return np.asarray(mean - constant[:, None])
 
@@ -733,10 +676,7 @@ def errors_of_profile(
     errors_of_features = [
         _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
     ]
-    source = "rows" if n_groups is None else f"rows in {n_groups} groups"
-    if isinstance(code, SamplingDesign):
-        source = design_text(code)
-    return _with_errors(profile, errors_of_features, source, n_groups, directions)
+    return _with_errors(profile, errors_of_features, units_text(code), n_groups, directions)
 
 
 def groups_of(
@@ -873,19 +813,12 @@ def _with_errors(
     source_of_end = dict.fromkeys(("se", "cov", "df"), source)
     if directions is not None:
         about["kind"], source_of_end = KIND, sources(directions, source)
-    ends = dict.fromkeys(
-        end for errors_of_feature in errors_of_features for end in errors_of_feature
-    ) or dict.fromkeys(source_of_end)
+    # Where all features are constant, none has errors.
+    ends = dict.fromkeys(end for each in errors_of_features for end in each) or source_of_end
     made = {}
     for end in ends:
         shape = (n_grid, n_grid) if end == "cov" else (n_grid,)
-        values = padded(
-            [
-                errors_of_feature.get(end, np.full(shape, np.nan))
-                for errors_of_feature in errors_of_features
-            ],
-            shape,
-        )
+        values = padded([each.get(end, np.nan) for each in errors_of_features], shape)
         made[f"curve_{end}"] = variable(f"curve_{end}", values, source=source_of_end[end], **about)
     out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
     for name in ("n_groups", "parameters", "fitted_model"):

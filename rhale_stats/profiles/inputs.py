@@ -264,10 +264,18 @@ class ProfileInputs(Sample):
         centering: str,
     ) -> xr.Dataset:
         """Results of all features, padded to the longest grid."""
+        labels: Sequence[Any] = []
+        names: Sequence[str] = []
+        asked: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
         if quotients is not None:
             quotients.check_size()
+            labels, names = quotients.outputs.labels, quotients.outputs.names
+            asked = {
+                "answers_from": quotients.outputs.answers_from,
+                "model_calls": quotients.n_calls,
+                "model_rows": quotients.n_rows,
+            }
         n_grid = max(*[len(axis.grid) for axis in axes], 1)
-        labels = [] if quotients is None else quotients.outputs.labels
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
         data = {}
@@ -283,9 +291,7 @@ class ProfileInputs(Sample):
                 "centering": centering,
                 **self.facts,
                 "n_rows": self.table.n_rows,
-                **({} if quotients is None else {"answers_from": quotients.outputs.answers_from}),
-                "model_calls": 0 if quotients is None else quotients.n_calls,
-                "model_rows": 0 if quotients is None else quotients.n_rows,
+                **asked,
             },
         )
         # math [6]: a frequency weight is so many rows.
@@ -297,7 +303,7 @@ class ProfileInputs(Sample):
             out["n_missing"] = variable("n_missing", n_missing)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
-        return with_outputs(out, labels, [] if quotients is None else quotients.outputs.names)
+        return with_outputs(out, labels, names)
 
     def _counted(self, each: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
         """How many rows these are, of every feature."""
@@ -391,7 +397,6 @@ def _coordinates(
     axes: Sequence[ProfileAxis], n_grid: int, units: Mapping[str, str]
 ) -> dict[str, Any]:
     """Features with their kinds and units, and the points of their grids, padded."""
-    values = padded([axis.grid for axis in axes], (n_grid,))
     coords: dict[str, Any] = {
         "feature": feature_coordinate([axis.name for axis in axes]),
         "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
@@ -402,47 +407,41 @@ def _coordinates(
             {"long_name": "points of the grid"},
         ),
         "grid": ("grid", np.arange(n_grid), {"long_name": "point of the grid"}),
-        "grid_value": (
-            ("feature", "grid"),
-            np.array(values),
-            GRID_VALUE,
-        ),
+        "grid_value": _along_grids([axis.grid for axis in axes], n_grid),
     }
     if any(axis.levels is not None for axis in axes):
-        levels = [(axis.levels or []) + [""] * (n_grid - len(axis.levels or [])) for axis in axes]
-        about = {"long_name": "level of the category"}
-        coords["level"] = (("feature", "grid"), np.array(levels), about)
+        levels = [axis.levels or [] for axis in axes]
+        coords["level"] = _along_grids(levels, n_grid, "level of the category")
     if any(axis.pair is not None for axis in axes):
         coords |= _pair_coordinates(axes, n_grid)
     return coords
+
+
+def _along_grids(each: Sequence[Any], n_grid: int, texts: str = "") -> tuple[Any, ...]:
+    """Points of all features, padded: numbers, or ``texts``, which are called so."""
+    dims = ("feature", "grid")
+    if not texts:
+        return dims, padded(each, (n_grid,)), GRID_VALUE
+    values = padded(each, (n_grid,), missing="", dtype=object).astype(str)
+    return dims, values, {"long_name": texts}
 
 
 def _pair_coordinates(axes: Sequence[ProfileAxis], n_grid: int) -> dict[str, Any]:
     """Both features of pairs, and the points of the pairs: values, or levels of categories."""
     out: dict[str, Any] = {}
     for side, letter in enumerate("ab"):
-        names, values, levels = [], np.full((len(axes), n_grid), np.nan), []
-        for number, axis in enumerate(axes):
-            texts = [""] * n_grid
-            names.append("" if axis.pair is None else axis.pair[side].name)
-            if axis.pair is not None:
-                of_side, sizes = (
-                    axis.pair[side],
-                    [len(axis_of_side.grid) for axis_of_side in axis.pair],
-                )
-                points = np.indices(sizes)[side].ravel()
-                values[number, : len(points)] = of_side.grid[points]
-                if of_side.levels is not None:
-                    texts[: len(points)] = [of_side.levels[point] for point in points]
-            levels.append(texts)
+        names, values, levels = [], [], []
+        for pair in (axis.pair for axis in axes):
+            axis, points = None if pair is None else pair[side], np.zeros(0, dtype=np.intp)
+            if pair is not None:
+                points = np.indices([len(part.grid) for part in pair])[side].ravel()
+            names.append("" if axis is None else axis.name)
+            values.append(points if axis is None else axis.grid[points])
+            levels.append([axis.levels[p] for p in points] if axis and axis.levels else [])
         about = {"long_name": f"feature {letter} of the pair"}
         out[f"feature_{letter}"] = ("feature", np.array(names), about)
-        out[f"grid_value_{letter}"] = (("feature", "grid"), values, GRID_VALUE)
-        out[f"level_{letter}"] = (
-            ("feature", "grid"),
-            np.array(levels),
-            {"long_name": f"level of feature {letter}"},
-        )
+        out[f"grid_value_{letter}"] = _along_grids(values, n_grid)
+        out[f"level_{letter}"] = _along_grids(levels, n_grid, f"level of feature {letter}")
     return out
 
 
@@ -455,15 +454,12 @@ ESTIMATORS = {
     "m_plot": "mean output of the rows in the bin, math [42]",
     "shap_dependence": "smoothing spline through the Shapley values, math [45]",
 }
+BY_ROWS: dict[str, str | int | float] = {"source": "rows", "kind": "central limit theorem"}
 FACTS: dict[str, dict[str, str | int | float]] = {
     "curve_std": {"ddof": 1},
-    "curve_se": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
-    "curve_cov": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
-    "missing_curve_se": {
-        "source": "rows",
-        "kind": "central limit theorem",
-        "target": "missing_curve",
-    },
+    "curve_se": BY_ROWS | {"target": "curve"},
+    "curve_cov": BY_ROWS | {"target": "curve"},
+    "missing_curve_se": BY_ROWS | {"target": "missing_curve"},
 }
 
 
@@ -506,6 +502,7 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
         **dict.fromkeys(("curve", "curve_std", "curve_se"), none),
         "curve_cov": np.zeros((n_outputs, 0, 0)),
         **dict.fromkeys(("curve_offset", "heterogeneity_output", "importance"), nan),
+        "weight_share": np.zeros(0),
     }
 
 

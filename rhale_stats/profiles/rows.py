@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -71,6 +72,12 @@ class Curves(_Behind):
     places: kernel.Places
     derivative: bool
 
+    def curve(self, centering: str) -> FloatArray:
+        """Their mean."""
+        mean = np.average(self.values, axis=0, weights=self.weight)
+        share = self.places.share(self.weight)
+        return np.asarray(mean - kernel.centre_of(centering, self.grid, share) @ mean)
+
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve, (row, grid)."""
         return kernel.influences(self.values, self.grid, self.places, self.weight, centering)
@@ -99,52 +106,52 @@ class BinnedOutputs(_Behind):
     cell: IntArray
     name: str
 
-    def means(self, values: FloatArray) -> kernel.BinMeans:
-        """Of these values in the bins."""
+    @cached_property
+    def means(self) -> kernel.BinMeans:
+        """Means in the bins."""
         return kernel.bin_means(
-            values, self.cell, len(self.grid), self.weight, frequency=self.frequency
+            self.values, self.cell, len(self.grid), self.weight, frequency=self.frequency
         )
 
     def curve(self, centering: str) -> FloatArray:
         """The M-plot itself."""
-        means = self.means(self.values)
-        return means.mean - kernel.bin_curve(means, self.grid, centering).offset
+        return self.means.mean - kernel.bin_curve(self.means, self.grid, centering).offset
 
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
-        means = self.means(self.values)
-        return kernel.bin_influences(self.values, self.cell, means, self.grid, centering)
+        return kernel.bin_influences(self.values, self.cell, self.means, self.grid, centering)
 
-    def centre(self, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+    def centre(self, centering: str) -> FloatArray | None:
         """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
         if centering == "mean":
             return None
-        centre, has_rows = np.zeros(len(self.grid)), means.share > 0
-        centre[has_rows] = kernel.centre_of(centering, self.grid[has_rows], means.share[has_rows])
+        share = self.means.share
+        centre, has_rows = np.zeros(len(self.grid)), share > 0
+        centre[has_rows] = kernel.centre_of(centering, self.grid[has_rows], share[has_rows])
         return centre
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
         """Every bin has rows of its own."""
-        means = self.means(self.values)
+        gone = self.means.share == 0
         units, degrees, n_units = delta.of_bins(
             self.values,
             self.cell,
-            means,
-            self.centre(means, centering),
+            self.means,
+            self.centre(centering),
             self.weight,
             group,
             frequency=self.frequency,
         )
         if group is None:
-            covariance = kernel.bin_curve(means, self.grid, centering).covariance
+            covariance = kernel.bin_curve(self.means, self.grid, centering).covariance
             return RowErrors(covariance, degrees, units)
-        few = np.flatnonzero((n_units < 2) & (means.share > 0))
+        few = np.flatnonzero((n_units < 2) & ~gone)
         if len(few):
             raise ValueError(
                 f"groups must be at least two in every bin; bin {few[0]} of feature {self.name!r} "
                 f"has rows of 1. Use fewer bins or larger groups of levels."
             )
-        covariance, gone = units.moved.T @ units.moved, means.share == 0
+        covariance = units.moved.T @ units.moved
         covariance[gone] = covariance[:, gone] = np.nan
         return RowErrors(covariance, degrees, units)
 
@@ -153,9 +160,8 @@ class BinnedOutputs(_Behind):
         counts = self.weight is None or self.frequency
         base = None if counts else self.weight
         drawn = self.base[:, None] * drawn if counts else drawn
-        means = self.means(self.values)
-        centre = self.centre(means, centering)
-        return kernel.bin_replicates(self.values, self.cell, means, centre, base, drawn)
+        centre = self.centre(centering)
+        return kernel.bin_replicates(self.values, self.cell, self.means, centre, base, drawn)
 
 
 @dataclass(frozen=True)
@@ -273,34 +279,50 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutpu
     return Shapley(values, grid, weight, frequency, rows, places, smoother, smoothing)
 
 
-def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
-    """What keeps the rows; refused unless the profile is made of them."""
-    method = str(profile.attrs["method"])
-    advice = f"The rows of {method} are in its own result: pass that."
-    result = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
-    if result.attrs["method"] != method:
-        raise ValueError(
-            f"{parameter} must be what {method} returned, as the profile is; got that of "
-            f"{result.attrs['method']}."
-        )
-    centering = str(profile.attrs["centering"])
+def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
+    """ICE curves, or what keeps other rows; refused unless the profile is made of them."""
+    method, centering = str(profile.attrs["method"]), str(profile.attrs["centering"])
+    if method in KEPT:
+        advice = f"The rows of {method} are in its own result: pass that."
+        checked = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
+        if checked.attrs["method"] != method:
+            raise ValueError(
+                f"{parameter} must be what {method} returned, as the profile is; got that of "
+                f"{checked.attrs['method']}."
+            )
+    else:
+        advice = "Make it on the same grid: ice(model, X, ...)."
+        checked = check_profile(rows, parameter, needs=("ice", "x"), advice=advice)
+        kinds = [dataset.attrs.get("ice_kind") == "derivative" for dataset in (checked, profile)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"{parameter} and the profile must both be derivatives, or neither; take "
+                f"ice(..., kind='plain') for a profile of pdp."
+            )
     for name in feature_names(profile):
-        row = one_profile(profile, name)
-        other = one_profile(result, name)
+        row, other = one_profile(profile, name), one_profile(checked, name)
         same = np.array_equal(row["grid_value"].values, other["grid_value"].values, equal_nan=True)
+        if not same and method not in KEPT:
+            raise ValueError(
+                f"{parameter} must have the grid of the profile; that of feature {name!r} is "
+                f"another. {advice}"
+            )
         if same and other.sizes["grid"]:
-            behind, curve = rows_behind(result, name), row["curve"].values
-            assert not isinstance(behind, Curves), "of the methods above"
-            again = behind.curve(centering)
-            same = np.array_equal(np.isnan(again), np.isnan(curve))
-            apart = np.abs(again - curve)[~np.isnan(curve)].max(initial=0.0)
-            same = same and apart <= 1e-9 * np.abs(behind.values).max()
-        if not same:
+            behind, curve = rows_behind(checked, name), row["curve"].values
+            known = ~np.isnan(curve)
+            apart = np.abs(behind.curve(centering) - curve)[known]
+            same = bool((apart <= 1e-9 * np.abs(behind.values).max(initial=0.0)).all())
+        if not same and method in KEPT:
             raise ValueError(
                 f"{parameter} must hold the rows that the profile was made of; those of feature "
                 f"{name!r} make another curve. Pass the profile itself: its rows are in it."
             )
-    return result
+        if not same:
+            raise ValueError(
+                f"{parameter} must hold the curves that the profile is the mean of; for feature "
+                f"{name!r} their mean is another. Make both of one model, X and weights."
+            )
+    return checked
 
 
 class Smoother(NamedTuple):

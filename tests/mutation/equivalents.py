@@ -68,8 +68,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
     ("margins/averages.py", "_ByLevel.averages"): {
-        "units_of = averaged_terms[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
-        "…p.concatenate([part.n_effective [<= → <] 1 + 1e-12 for part, *_ in avera…": ROUNDING,
+        "units = of_terms[[0 → 1]].units._replace(moved=moved)": ALL_TERMS,
+        "…p.concatenate([term.n_effective [<= → <] 1 + 1e-12 for term in means])": ROUNDING,
     },
     ("diagnostics/checks.py", "_jumps"): {
         "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
@@ -264,15 +264,12 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "has_curve = ~np.isnan(curves)[.any → .all](axis=1) & (row.sizes['grid'] > …": ALL_OR_NONE,
         "cell = [np.zeros → np.ones](len(x), dtype=np.intp)": NO_BINS,
     },
-    ("profiles/rows.py", "check_rows"): {
-        "same = same and apart [<= → <] 1e-09 * np.abs(behind.values).m…": ROUNDING,
+    ("profiles/rows.py", "check_curves"): {
+        "same = bool((apart [<= → <] 1e-09 * np.abs(behind.values).m…": ROUNDING,
     },
     ("profiles/pdp.py", "_average"): {
-        "nothing = {'weight_share': [np.zeros → np.ones](0), 'output_error': np.zeros(n_…": (
-            NO_ELEMENTS
-        ),
-        "empty = [np.zeros → np.ones](0)": NO_ELEMENTS,
-        "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
+        "return _Mean(estimates, [np.zeros → np.ones](0), np.zeros((n_outputs, 0)))": NO_ELEMENTS,
+        "…n _Mean(estimates, np.zeros(0), [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
     },
     ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
@@ -285,15 +282,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
             NO_ELEMENTS
         ),
+        "…rtance'), nan), 'weight_share': [np.zeros → np.ones](0)}": NO_ELEMENTS,
     },
     ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
-    },
-    ("profiles/inference.py", "relative_to"): {
-        "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
-    },
-    ("profiles/inference.py", "check_curves"): {
-        "…es) == 0 or np.abs(apart).max() [> → >=] 1e-09 * scale:": ROUNDING,
     },
     ("h_statistics/inference.py", "_rounding"): {
         "…ive = np.divide(size, root, out=[np.zeros_like → np.ones_like](root), where=root > 0)": (
