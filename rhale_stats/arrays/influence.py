@@ -162,6 +162,11 @@ class RowSums(NamedTuple):
         """Groups that have rows in every bin, (bin,)."""
         return np.bincount(self.mean.indices, minlength=self.mean.shape[1])
 
+    def within(self, bins: slice) -> RowSums:
+        """Those on some of the bins, and on the same means over rows."""
+        parts = [part[:, bins] for part in (self.mean, self.slope, self.variance)]
+        return RowSums(*parts, self.places, self.average)
+
     def of_curve(
         self, loadings: Loadings, *, population: bool, rows: slice = slice(None)
     ) -> FloatArray:

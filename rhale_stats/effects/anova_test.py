@@ -75,8 +75,8 @@ class BinSelection(NamedTuple):
 
     @classmethod
     def of_feature(cls, row: FeatureResult, mask: NDArray[np.bool_] | None = None) -> BinSelection:
-        """The bins of one feature to test, by default all, and those with slopes among them."""
-        mask = np.ones(row.sizes["bin"], dtype=bool) if mask is None else mask
+        """The bins of one feature to test, by default all with rows; those with slopes of them."""
+        mask = np.isfinite(row["effect"].values) if mask is None else mask
         sloped = np.flatnonzero((row.slopes != 0)[mask])
         return cls(mask, sloped, np.diff(row["edge_value"].values)[mask][sloped])
 
@@ -84,6 +84,12 @@ class BinSelection(NamedTuple):
         """Effects, then slopes."""
         slope = row.slopes[self.mask][self.sloped] * self.width
         return np.concatenate([row["effect"].values[self.mask], slope])
+
+    def by_bin(self, parts: FloatArray) -> FloatArray:
+        """Sums by bin of parts of effects, then of slopes; 0 in bins that are not tested."""
+        number = np.flatnonzero(self.mask)
+        number = np.concatenate([number, number[self.sloped]])
+        return np.bincount(number, parts, len(self.mask)).astype(np.float64)
 
     def covariance(self, row: FeatureResult) -> FloatArray:
         """Covariance of these values by groups or parameters, which the result holds."""
@@ -159,9 +165,7 @@ def _test_bins(row: FeatureResult, null: str) -> Wald:
     weight, value = _weights(row, cells, selection), selection.values(row)
     form = quadratic.form(value, weight, covariance, selection.level(null))
     # What every bin adds to the denominator is divided among its cells as its variance is.
-    of_bin = np.zeros(len(mask))
-    number = np.flatnonzero(mask)
-    np.add.at(of_bin, np.concatenate([number, number[sloped]]), form.parts)
+    of_bin = selection.by_bin(form.parts)
     varies = mask[cells.bin] & (variance[cells.bin] > 0)
     shares = np.zeros(len(cells.bin))
     np.divide(cells.effect_parts, variance[cells.bin], out=shares, where=varies)
@@ -181,9 +185,8 @@ def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
     )
     if null == "constant" and form.expected <= RIGID * float((weight @ covariance).trace()):
         return Wald(df=0.0, reason=meaning.RIGID)
-    of_bin = form.parts[: row.sizes["bin"]].copy()
-    np.add.at(of_bin, selection.sloped, form.parts[row.sizes["bin"] :])
-    return _against_f(form, _degrees_together(row, of_bin), _rows_in(weight, selection))
+    degrees = _degrees_together(row, selection.by_bin(form.parts))
+    return _against_f(form, degrees, _rows_in(weight, selection))
 
 
 def _degrees_together(row: FeatureResult, parts: FloatArray) -> float:

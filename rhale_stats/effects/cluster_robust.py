@@ -24,6 +24,7 @@ from rhale_stats.effects.fit import (
     GROUP_COVARIANCES,
     GROUP_DEGREES,
     TARGETS,
+    at_cells,
     at_edges,
     group_skewness,
 )
@@ -109,11 +110,17 @@ class Grouped(NamedTuple):
         return self.overlap[:-1, :-1]
 
     def degrees(self) -> FloatArray:
-        """Degrees of freedom of the variances of single units."""
-        return np.asarray(1 / np.diagonal(self.unit_overlap()))
+        """Degrees of freedom of the variances of single units; 0 without rows."""
+        return _degrees_of(self.unit_overlap())
+
+    def on_curve(self, fit: CurveErrors) -> Grouped:
+        """Those of the cells that have a curve, without what is beyond a gap."""
+        stretch = fit.cells.stretch
+        units = np.append(np.arange(stretch.start, stretch.stop), -1)
+        return Grouped(self.sums.within(stretch), self.overlap[np.ix_(units, units)])
 
     def curve_degrees(self, fit: CurveErrors, z: FloatArray) -> FloatArray:
-        """Degrees of freedom of the variance of the curve at points within its stretch."""
+        """Degrees of freedom of the variance of the curve at points, from those `on_curve`."""
         noise = _noise_or_equal(fit)
         parts = np.maximum(influence.parts(fit.loadings(z), noise), 0.0)
         alone = np.full((len(z), 1), 0.0)
@@ -121,6 +128,12 @@ class Grouped(NamedTuple):
             alone += _place_variance(fit)
         degrees = leverage.degrees(np.hstack([parts, alone]), self.overlap)
         return np.where(np.isfinite(degrees), degrees, 1 / self.overlap[-1, -1])
+
+
+def _degrees_of(overlap: FloatArray) -> FloatArray:
+    """Degrees of freedom of variances that overlap so much with themselves, 0 of none."""
+    own = np.diagonal(overlap)
+    return np.divide(1.0, own, out=np.zeros(len(own)), where=own > 0)
 
 
 def _noise_or_equal(fit: CurveErrors) -> accumulate.Noise:
@@ -296,9 +309,12 @@ class UnitSums(NamedTuple):
         )
 
     def _centred(self, values: FloatArray) -> FloatArray:
-        """Influences of the groups on a mean over all rows, from sums by entry."""
-        weight = np.bincount(self.group, self.weight, self.n_groups).astype(np.float64)
-        total = np.bincount(self.group, values, self.n_groups).astype(np.float64)
+        """Influences of the groups on a mean over all rows whose values are known, by entry."""
+        known = np.isfinite(values)
+        weight, total = (
+            np.bincount(self.group, np.where(known, part, 0.0), self.n_groups)
+            for part in (self.weight, values)
+        )
         every = weight.sum()
         return np.asarray((total - weight * (total.sum() / every)) / every)
 
@@ -343,9 +359,13 @@ class UnitSums(NamedTuple):
         weight[pairs], d[pairs], dd[pairs] = self.weight, self.d, self.dd
         first[pairs] = self.r + mean * self.weight + slope * self.d
         second[pairs] = self.dr + mean * self.d + slope * self.dd
-        sloped = pieces.slope != 0
+        has_rows = weight.any(axis=0)  # a bin in a gap has none
+        weight, d, dd, first, second = [
+            part[:, has_rows] for part in (weight, d, dd, first, second)
+        ]
+        sloped = (pieces.slope != 0)[has_rows]
         totals = weight.sum(axis=0), np.where(sloped, dd.sum(axis=0), np.inf)
-        every = totals[0].sum()
+        every = weight.sum()
         draws = np.random.default_rng(0).choice(WEBB, (N_DRAWS, self.n_groups))
         pvalues = {}
         for null in ("zero", "constant"):
@@ -354,7 +374,7 @@ class UnitSums(NamedTuple):
             observed = wild.statistic(np.ones((1, self.n_groups)))[0]
             beyond = np.sum(wild.statistic(draws) >= observed * (1 - 1e-12))
             pvalues[null] = float((1 + beyond) / (1 + N_DRAWS))
-        if self.n_units == 1 and not sloped.any():
+        if has_rows.sum() == 1 and not sloped.any():
             pvalues["constant"] = float("nan")  # one effect is always equal to itself
         return pvalues
 
@@ -674,42 +694,41 @@ def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
 
 def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
-    name = row.name
     if fit is None:
         return _constant_feature(row)
-    if np.isnan(row["curve"].values).any():
-        raise ValueError(
-            f"effect must have rows in all bins of feature {name!r} for standard errors by groups. "
-            f"Use fewer bins."
-        )
     clusters.check(row)
     # RowLevels have no cells but their steps.
     sums = None if row.is_categorical else clusters.sums(row).bins
     of_bins = clusters.bin_influences(row) if sums is None else bin_influences(row, sums)
     linear = row.slopes != 0
-    _check_enough_groups(of_bins.sums, linear, name)
+    _check_enough_groups(of_bins.sums, linear, row.name)
     of_bins = of_bins if sums is None else sampled(of_bins, clusters.design)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
     of_cells = of_bins if row.is_categorical else clusters.influences(row)
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
+    # A bin in a gap has no effect.
+    empty = of_bins.sums.n_groups() == 0
+    effect_cov[empty] = effect_cov[:, empty] = np.nan
     # At all edges of cells, because the curve is not straight within a bin.
-    cell_edges = fit.pieces.edges
-    of_curve = of_cells.sums.of_curve(fit.loadings(cell_edges), population=fit.centering == "mean")
+    cell_edges, on_curve = fit.pieces.edges, of_cells.on_curve(fit)
+    of_curve = on_curve.sums.of_curve(fit.loadings(cell_edges), population=fit.centering == "mean")
     fine_cov = of_curve.T @ of_curve
     skew = {} if row.is_categorical else _skewness(row, fit, clusters, of_bins, of_cells)
     positions = np.searchsorted(cell_edges, fit.edges)
     of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     zero_start = influence.loadings(fit.pieces, fit.edges, "start")
-    of_start = of_cells.sums.of_curve(zero_start, population=False)
+    of_start = on_curve.sums.of_curve(zero_start, population=False)
     more: dict[str, FloatArray] = {}
     if row.has_cells:
-        more["cell_curve_cov"] = fine_cov
-        more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0))
-        more["cell_curve_df"] = of_cells.curve_degrees(fit, cell_edges)
+        cell_curve_cov = np.full((len(fit.cells.bin) + 1,) * 2, np.nan)
+        cell_curve_cov[fit.cells.edge_stretch, fit.cells.edge_stretch] = fine_cov
+        more["cell_curve_cov"] = cell_curve_cov
+        more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(cell_curve_cov), 0.0))
+        more["cell_curve_df"] = at_cells(on_curve.curve_degrees(fit, cell_edges), fit)
     if "slope" in row:
-        more |= _slope_covariances(of_bins.sums, of_effect, of_curve)
+        more |= _slope_covariances(of_bins.sums, of_effect, of_curve, fit)
     variance_se = np.sqrt(of_bins.sums.variance.power(2).sum(axis=0))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -717,11 +736,11 @@ def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) 
             "effect_se": np.sqrt(np.diagonal(effect_cov)),
             **more,
             "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
-            "curve_se": np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)),
-            "curve_se_start": np.sqrt(np.sum(of_start**2, axis=0)),
+            "curve_se": at_edges(np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)), fit),
+            "curve_se_start": at_edges(np.sqrt(np.sum(of_start**2, axis=0)), fit),
             "average_effect_se": float(np.sqrt(np.sum(of_cells.sums.average**2))),
             "effect_cov": effect_cov,
-            "curve_cov": curve_cov,
+            "curve_cov": at_edges(at_edges(curve_cov, fit).T, fit),
             **_degrees(row, fit, of_bins, of_cells),
             **skew,
             **({} if sums is None or clusters.design is not None else _few_groups(row, sums)),
@@ -746,8 +765,9 @@ def _skewness(
     of_effect, sign = effect_influences(sums, fit.cells), clusters.sums(row).levels.sign(row)
     of_effects = Skewness.of_groups(of_effect.toarray(), of_bins.degrees(), sign)
     loadings, population = fit.loadings(fit.pieces.edges), fit.centering == "mean"
+    on_curve = of_cells.on_curve(fit).sums
     of_curve = tuple(
-        np.sum(sums.of_curve(loadings, population=both) ** 2, axis=0)
+        np.sum(on_curve.of_curve(loadings, population=both) ** 2, axis=0)
         for both in (False, population)
     )
     of_rows = sums.mean @ np.nan_to_num(fit.cells.pieces.share)
@@ -768,15 +788,14 @@ def _degrees(
     row: FeatureResult, fit: CurveErrors, of_bins: Grouped, of_cells: Grouped
 ) -> dict[str, Any]:
     overlap = _effect_overlap(of_cells, fit)
-    with np.errstate(divide="ignore"):
-        return {
-            "effect_df": 1 / np.diagonal(overlap),
-            "effect_overlap": overlap,
-            **({"slope_df": of_bins.degrees()} if "slope" in row else {}),
-            "heterogeneity_df": of_bins.degrees(),
-            "curve_df": at_edges(of_cells.curve_degrees(fit, fit.edges), fit),
-            "average_effect_df": float(1 / of_cells.overlap[-1, -1]),
-        }
+    return {
+        "effect_df": _degrees_of(overlap),
+        "effect_overlap": overlap,
+        **({"slope_df": of_bins.degrees()} if "slope" in row else {}),
+        "heterogeneity_df": of_bins.degrees(),
+        "curve_df": at_edges(of_cells.on_curve(fit).curve_degrees(fit, fit.edges), fit),
+        "average_effect_df": float(1 / of_cells.overlap[-1, -1]),
+    }
 
 
 def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
@@ -788,8 +807,9 @@ def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     alike = np.divide(level**2, n, out=np.zeros(len(n)), where=n > 0)
     # Without any spread, as if all rows had one variance.
     parts = np.where(total > 0, parts, alike)
+    total = np.bincount(cells.bin, parts)[cells.bin]
     shares = np.zeros((cells.n_bins(), len(parts)))
-    shares[cells.bin, np.arange(len(parts))] = parts / np.bincount(cells.bin, parts)[cells.bin]
+    shares[cells.bin, np.arange(len(parts))] = parts / np.where(total > 0, total, 1.0)
     return np.asarray(shares @ of_cells.unit_overlap() @ shares.T)
 
 
@@ -804,12 +824,12 @@ def _constant_feature(row: FeatureResult) -> Estimates:
 
 
 def _check_enough_groups(sums: influence.RowSums, linear: NDArray[np.bool_], name: str) -> None:
-    """Raise ``ValueError`` unless every bin has more groups than fitted parameters.
+    """Raise ``ValueError`` unless every bin with rows has more groups than fitted parameters.
 
     If a bin has one group only, its influences sum to 0.
     """
     n_groups = sums.n_groups()
-    few = n_groups <= 1 + linear
+    few = (n_groups > 0) & (n_groups <= 1 + linear)
     if few.any():
         k = int(np.argmax(few))
         raise ValueError(
@@ -819,7 +839,7 @@ def _check_enough_groups(sums: influence.RowSums, linear: NDArray[np.bool_], nam
 
 
 def _slope_covariances(
-    sums: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray
+    sums: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray, fit: CurveErrors
 ) -> dict[str, FloatArray]:
     """Covariances of the slopes of the bins, with each other, the effects and the curve."""
     slope_cov = (sums.slope.T @ sums.slope).toarray()
@@ -827,7 +847,7 @@ def _slope_covariances(
         "slope_se": np.sqrt(np.diagonal(slope_cov)),
         "slope_cov": slope_cov,
         "effect_slope_cov": (of_effect.T @ sums.slope).toarray(),
-        "curve_slope_cov": of_curve.T @ sums.slope,
+        "curve_slope_cov": at_edges(of_curve.T @ sums.slope, fit),
     }
 
 

@@ -253,8 +253,7 @@ def estimate_changes(influences: Influences, row: FeatureResult, fit: CurveError
     """Gradients of effects and curves, from those of cells and bins."""
     sums, of_bins = influences.cells, influences.bins
     cell_edges = fit.pieces.edges
-    stretch = fit.cells.stretch
-    on_curve = sums._replace(mean=sums.mean[:, stretch], slope=sums.slope[:, stretch])
+    on_curve = sums.within(fit.cells.stretch)
     population = fit.centering == "mean"
     cell_curve = on_curve.of_curve(fit.loadings(cell_edges), population=population)
     start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)

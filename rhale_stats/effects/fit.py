@@ -85,8 +85,8 @@ def features_of(effect: xr.Dataset) -> list[Feature]:
 
 
 def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:
-    """Values at the edges with a curve, extended to all edges of the bins by NaN."""
-    out = np.full(fit.n_bins + 1, np.nan)
+    """Values at the edges with a curve, (edge, ...), extended to all edges of the bins by NaN."""
+    out = np.full((fit.n_bins + 1, *values.shape[1:]), np.nan)
     out[fit.edge_slice] = values
     return out
 

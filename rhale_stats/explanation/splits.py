@@ -34,7 +34,7 @@ MAX_DEPTH = 2
 # Features by whose splits the time of all is measured, where there are more.
 TIMED = 20
 # Why two sides are not compared.
-NOT_COMPARED = ("must overlap", "must have rows in all bins", "groups")
+NOT_COMPARED = ("must overlap", "groups")
 INTERVALS = ("effect_ci", "curve_ci", "effect_se", "curve_se")
 # Shares of the rows below the two values between which effects of the sides are compared.
 USUAL = (0.1, 0.9)

@@ -165,3 +165,62 @@ def test_skewness_of_groups_along_the_axis():
     part = np.sum(rows**2) / np.sum(found.sums.average**2)
     average = skewness.of_sums(bins @ share, np.array(np.sum(rows**2)))
     assert_allclose(result["average_effect_skewness"], average * min(part, 1) ** 1.5)
+
+
+@pytest.mark.filterwarnings("ignore:Gaps", "ignore:Bins without rows", "ignore:groups are few")
+class TestGaps:
+    """A stretch without rows in the middle of the range of a feature."""
+
+    EDGES = (0.0, 1, 2, 3, 50, 51, 52)
+
+    @pytest.fixture
+    def rows(self):
+        """Values on both sides of a gap, local effects that groups share, and the groups."""
+        rng = np.random.default_rng(5)
+        x = np.concatenate([rng.uniform(0, 3, 320), rng.uniform(50, 52, 200)])
+        group = rng.integers(0, 30, len(x))
+        return x, np.sin(x) + rng.normal(size=30)[group] + rng.normal(size=len(x)), group
+
+    @staticmethod
+    def errors(x, g, group, edges, **options):
+        local = rs.local_effects(None, x[:, None], jacobian=g[:, None])
+        effect = rs.rhale(local, bins=rs.GivenBins({"x0": list(edges)}), **options)
+        return local, rs.std_error(effect, local, groups=group)
+
+    def test_every_side_has_the_errors_of_its_rows(self, rows):
+        options = {"weighting": "rows", "centering": "start"}
+        _, both = self.errors(*rows, self.EDGES, **options)
+        for side, bins in ((rows[0] < 10, slice(0, 3)), (rows[0] > 10, slice(4, 6))):
+            edges = self.EDGES[bins.start : bins.stop + 1]
+            _, alone = self.errors(*[values[side] for values in rows], edges, **options)
+            for name in ("effect_se", "effect_df", "heterogeneity_se"):
+                assert_allclose(both[name][0, bins], alone[name][0], rtol=1e-9, err_msg=name)
+            if bins.start == 0:  # the curve is that of the side with most rows
+                assert_allclose(both["curve_se"][0, :4], alone["curve_se"][0], atol=1e-12)
+        gap = both.isel(feature=0)
+        assert np.isnan(gap["effect_se"].values[3])
+        assert np.isnan(gap["curve_se"].values[4:]).all()
+
+    def test_errors_are_those_of_drawn_groups(self, rows):
+        """Of 2,000 draws a standard deviation has an error of 2 %."""
+        local, effect = self.errors(*rows, self.EDGES)
+        boot = rs.bootstrap(local, effect, groups=rows[2], n_resamples=2000, rng=0)
+        drawn = boot["effect"].std(("chain", "draw")).values[0]
+        has_rows = np.arange(6) != 3
+        assert_allclose(effect["effect_se"].values[0, has_rows], drawn[has_rows], rtol=0.12)
+        ends = rs.confint(effect, boot)["effect_ci"].values[0]
+        assert np.isfinite(ends[has_rows]).all()
+
+    def test_tests_and_bands_leave_the_gap_out(self, rows):
+        x, g, group = rows
+        _, effect = self.errors(x, g, group, self.EDGES)
+        for null in ("zero", "constant"):
+            test = rs.wald_test(effect, null)
+            assert test["reason"].item() == ""
+            assert test["p_value"].item() < 0.05
+        _, none = self.errors(x, g - np.sin(x), group, self.EDGES)
+        assert rs.wald_test(none, "constant")["p_value"].item() > 0.05
+        band = rs.confband(effect, rng=0)
+        assert np.isfinite(band["effect_band"].values[0, [0, 1, 2, 4, 5]]).all()
+        few = self.errors(x, g, group % 6, self.EDGES)[1]
+        assert np.isfinite(few.rhale.complete()["zero_pvalue"].item())
