@@ -235,10 +235,12 @@ class UnitSums(NamedTuple):
         values: Sequence[FloatArray],
     ) -> UnitSums:
         key = group * n_units + unit
-        n_pairs = n_groups * n_units
+        n_pairs, sums = n_groups * n_units, list[NDArray[Any]](values)
         if n_pairs <= max(DENSE * len(key), MIN_DENSE):
             pairs = np.flatnonzero(np.bincount(key, minlength=n_pairs))
             sums = [np.bincount(key, value, n_pairs)[pairs] for value in values]
+        elif (key[1:] > key[:-1]).all():
+            pairs = key  # every row is a group of its own
         else:
             pairs, pair_of = np.unique(key, return_inverse=True)
             sums = [np.bincount(pair_of, value, len(pairs)) for value in values]

@@ -245,7 +245,7 @@ class Gradients(NamedTuple):
     cell_curve: FloatArray
     curve: FloatArray
     start: FloatArray
-    average: FloatArray
+    average_effect: FloatArray
     spread: FloatArray
 
 
@@ -285,7 +285,7 @@ PAIRS = {
     "curve": ("curve", "curve"),
     "cell_curve": ("cell_curve", "cell_curve"),
 }
-ALONE = ("heterogeneity", "start", "average", "spread")
+ALONE = ("heterogeneity", "start", "average_effect", "spread")
 
 
 def products(left: Gradients, right: Gradients) -> dict[str, FloatArray]:
@@ -309,16 +309,11 @@ def added(
     return {name: rows[name] + alone[name] + left[name] + right[name] for name in rows}
 
 
-# What a standard error by parameters is stored with, by the name of the estimate.
-NAMES = {
-    "effect": "effect",
-    "slope": "slope",
-    "heterogeneity": "heterogeneity",
-    "curve": "curve",
-    "cell_curve": "cell_curve",
-    "average": "average_effect",
-    "spread": "spread",
-}
+# Estimates that have standard errors by parameters, if the result has them.
+NAMES = (
+    *("effect", "slope", "heterogeneity", "curve", "cell_curve"),
+    *("average_effect", "spread"),
+)
 
 
 class ErrorRequest(NamedTuple):
@@ -376,7 +371,7 @@ def with_parameters(
         variables[name] = variable(name, values, **facts)
     mark = fitted.model.fingerprint()
     if fitted.model.design is not None:  # what is not estimable has no value either
-        stems = [name for name in NAMES.values() if name in out]
+        stems = [name for name in NAMES if name in out]
         of_model = {stem: variables[f"{stem}_se_model"][1] for stem in stems}
         out = out.assign({stem: out[stem].where(~np.isnan(of_model[stem])) for stem in stems})
         out.attrs |= fitted.model.facts()
@@ -502,7 +497,7 @@ def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArra
         "cell_curve": curve_covariance(row, fit, fit.pieces.edges),
         "heterogeneity": row["heterogeneity_se"].values ** 2,
         "start": (row["curve_se_start"].values ** 2)[fit.edge_slice],
-        "average": np.atleast_1d(float(row["average_effect_se"]) ** 2),
+        "average_effect": np.atleast_1d(float(row["average_effect_se"]) ** 2),
         "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
     }
 
@@ -520,24 +515,18 @@ def _stored(
     degrees, of_model = _degrees_of_rows(row, fit), request.derivatives.model.degrees
     total, both = parts[2], request.fitted.uncertainty == "both"
     out: dict[str, FloatArray | float] = {}
-    for key, name in NAMES.items():
-        if not _has(row, key):
+    for name in NAMES:
+        if not (row.has_cells if name == "cell_curve" else name in row):
             continue
-        variances = [np.maximum(_diagonal(part[key]), 0.0) for part in parts]
+        variances = [np.maximum(_diagonal(part[name]), 0.0) for part in parts]
         of_rows = variances[0] if both else np.zeros_like(variances[0])
-        together = intervals.satterthwaite((of_rows, degrees[key]), (variances[1], of_model))
+        together = intervals.satterthwaite((of_rows, degrees[name]), (variances[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(variances), strict=True):
-            out[f"{name}_{end}"] = _placed(values, key, fit)
-        out[f"{name}_df"] = _placed(together, key, fit)
+            out[f"{name}_{end}"] = _placed(values, name, fit)
+        out[f"{name}_df"] = _placed(together, name, fit)
     out["curve_se_start"] = at_edges(np.sqrt(np.maximum(total["start"], 0.0)), fit)
     out["effect_overlap"] = _overlap(row, parts, of_model, both=both)
     return {**out, **_covariances(row, fit, total)}
-
-
-def _has(row: FeatureResult, key: str) -> bool:
-    if key == "cell_curve":
-        return row.has_cells
-    return key not in ("slope", "spread") or key in row
 
 
 def _overlap(
@@ -574,7 +563,7 @@ def _diagonal(values: FloatArray) -> FloatArray:
 
 def _placed(values: FloatArray, key: str, fit: CurveErrors) -> FloatArray:
     """Along all edges, where values are on the stretch with a curve."""
-    if key == "average":
+    if key == "average_effect":
         return np.asarray(values[0])
     if key not in ("curve", "cell_curve"):
         return values
@@ -593,7 +582,7 @@ def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArr
         "heterogeneity": in_bins,
         "curve": curve_degrees(row, fit, fit.edges),
         "cell_curve": curve_degrees(row, fit, fit.pieces.edges),
-        "average": np.atleast_1d(row_degrees(row)),
+        "average_effect": np.atleast_1d(row_degrees(row)),
         "spread": _degrees_of_spread(row),
     }
 

@@ -565,7 +565,7 @@ def _influences(
     else:
         influences = group_influences(row, fit, clusters)
     gradients = estimate_changes(influences, row, fit)
-    out = gradients.effect if estimand == "effect" else gradients.average
+    out = gradients.effect if estimand == "effect" else gradients.average_effect
     if estimand == "curve":
         out = np.zeros((len(out), sizes["curve"]))
         out[:, fit.cells.edge_stretch] = gradients.cell_curve

@@ -164,7 +164,7 @@ def test_estimates_follow_from_means_and_slopes(kind):
         assert_allclose(found.start, np.pad(steps, ((0, 0), (1, 0))), atol=1e-14)
         spread = row["heterogeneity"].values
         assert_allclose(found.heterogeneity, moved.bins.variance.toarray() / (2 * spread))
-        assert_allclose(found.average[:, 0], moved.cells.average)
+        assert_allclose(found.average_effect[:, 0], moved.cells.average)
         away = np.diff(found.curve, axis=1)
         assert_allclose(away, found.effect, atol=1e-14)
         if kind == "lines":

@@ -70,6 +70,18 @@ def test_a_table_of_pairs_is_as_a_sorted_list(frequency, monkeypatch):
     _same(dense, _sums(frequency=frequency))
 
 
+def test_rows_that_are_groups_of_their_own(monkeypatch):
+    def found():
+        rows = Rows([X], [G], WEIGHT, False, N)
+        return UnitSums.of_rows(_pieces(WEIGHT), rows, 0, np.arange(N), N)
+
+    dense = found()
+    monkeypatch.setattr(module, "MIN_DENSE", 0)
+    monkeypatch.setattr(module, "DENSE", 0)
+    _same(dense, found())
+    assert_array_equal(found().unit, K)
+
+
 def test_parts_of_rows_have_the_sums_of_all():
     parts = [_sums(slice(0, 11)), _sums(slice(11, 40)), _sums(slice(40, N))]
     _same(UnitSums.merged(parts), _sums())

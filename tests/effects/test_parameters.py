@@ -686,7 +686,7 @@ class TestParts:
         assert_array_equal(_placed(np.array([1.0, 2]), "curve", fit), [nan, 1, 2, nan])
         cells = _placed(np.array([[1.0, 4], [2, 5], [3, 6]]), "cell_curve", fit)
         assert_array_equal(cells, [[nan] * 2] * 2 + [[1, 4], [2, 5], [3, 6]] + [[nan] * 2])
-        assert _placed(np.array([7.0]), "average", fit) == 7
+        assert _placed(np.array([7.0]), "average_effect", fit) == 7
         assert_array_equal(_placed(np.ones(3), "effect", fit), np.ones(3))
 
     def test_what_is_left_without_parts(self):
@@ -745,9 +745,10 @@ def test_variances_of_rows_are_the_squares_of_their_errors():
     _, effect = effects(lines(), weighting="axis")
     row = one_feature(rs.std_error(effect), 0)
     found = row_covariances(row, row.fit)
-    for key, name in (("start", "curve_se_start"), ("heterogeneity", "heterogeneity_se"),
-                      ("spread", "spread_se"), ("average", "average_effect_se")):  # fmt: skip
-        assert_allclose(found[key], np.atleast_1d(row[name].values) ** 2)
+    names = {"start": "curve_se_start"}
+    for key in ("start", "heterogeneity", "spread", "average_effect"):
+        se = row[names.get(key, f"{key}_se")].values
+        assert_allclose(found[key], np.atleast_1d(se) ** 2)
 
 
 # --- leverage ------------------------------------------------------------------------------------

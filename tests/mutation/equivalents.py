@@ -527,6 +527,9 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/comparison.py", "_multiplicity"): {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
+    ("effects/delta_method.py", "row_covariances"): {
+        "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": NO_ELEMENTS,
+    },
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
     },
