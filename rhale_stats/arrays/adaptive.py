@@ -87,6 +87,8 @@ def added_variance(
     width = np.diff(along.edges[first], append=along.edges[-1])
     fits = np.array([[at_edges[1, :-1], at_edges[0, 1:]], [slope[:-1], slope[1:]]])
     of_edges = along.added(inner, fits, np.minimum(width[:-1], width[1:]))
+    # The ends of a gap are not chosen.
+    of_edges = np.where(np.isfinite(fits).all(axis=(0, 1)), of_edges, 0.0)
     return np.asarray((np.append(of_edges, 0.0) + np.append(0.0, of_edges)) / width**2)
 
 

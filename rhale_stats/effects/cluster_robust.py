@@ -317,7 +317,7 @@ class UnitSums(NamedTuple):
             np.bincount(self.group, np.where(known, part, 0.0), self.n_groups)
             for part in (self.weight, values)
         )
-        every = weight.sum()
+        every = weight.sum() or 1.0
         return np.asarray((total - weight * (total.sum() / every)) / every)
 
     def lines(

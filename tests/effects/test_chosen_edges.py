@@ -54,6 +54,23 @@ def test_same_as_in_given_bins_where_nothing_was_chosen():
         assert_allclose(effect["effect_se"], rs.std_error(fixed)["effect_se"])
 
 
+@pytest.mark.filterwarnings("ignore:Gaps", "ignore:Bins without rows")
+def test_the_ends_of_a_gap_are_not_chosen():
+    """Beside a gap a bin has the error of a given one, but for edges that were chosen."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.uniform(0, 3, 500), rng.uniform(50, 52, 300)])
+    flat, steep = rng.normal(size=800), np.where((x < 1.5) | (x > 10), 0.0, 4.0)
+    local = rs.local_effects(None, np.stack([x, x], 1), jacobian=np.stack([flat, flat + steep], 1))
+    effect = rs.std_error(rs.rhale(local))
+    assert effect["n_obs"].values.tolist() == [[500, 0, 300, 0], [*effect["n_obs"].values[1]]]
+    assert (np.isfinite(effect["effect_se"]) == (effect["n_obs"] > 0)).all()
+    for feature, n_bins, chosen in ((0, 3, []), (1, 4, [0, 1])):
+        of_given = given(local, effect, feature)["effect_se"].values[0]
+        ratio = effect["effect_se"].values[feature, :n_bins] / of_given
+        assert_allclose(np.delete(ratio, [*chosen, n_bins - 2]), 1)
+        assert (ratio[chosen] > 1.001).all()
+
+
 def test_note_of_the_summary():
     local = smooth(1000, 1)
     included = "They include the choice of the bin edges"
