@@ -341,7 +341,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
     ("h_statistics/statistic.py", "_answers"): {
-        "… answer.astype(np.float64, copy=[False → True]).reshape(len(replaced), len(row…": COPY,
+        "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
     ("h_statistics/statistic.py", "pairs_to_estimate"): {
         "if len(spread) > [1 → 0]:": ONE_OUTPUT,
