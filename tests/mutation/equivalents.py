@@ -360,7 +360,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("h_statistics/estimates.py", "_main_effect"): {
-        "return _MainEffect([np.zeros → np.ones]((n, n_outputs)), [])": (
+        "return ([np.zeros → np.ones]((quotients.table.n_rows, n_outp…": (
             "the mean of the sum of effects is subtracted afterwards"
         ),
     },
