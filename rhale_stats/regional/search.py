@@ -233,12 +233,10 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
     least = least_of(losses)
     if not np.isfinite(least):
         return None
-    for column, column_losses in enumerate(losses):
-        good = column_losses <= least + tie
-        if good.any():
-            split = int(good.argmax())
-            return column, split, float(column_losses[split])
-    return None
+    good = [column_losses <= least + tie for column_losses in losses]
+    column = next(number for number, of_column in enumerate(good) if of_column.any())
+    split = int(good[column].argmax())
+    return column, split, float(losses[column][split])
 
 
 # --- the search ----------------------------------------------------------------------------------
