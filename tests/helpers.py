@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.arrays import resample
 from rhale_stats.arrays.cells import Cells
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
@@ -212,14 +213,14 @@ def weighted_mean_with_error(share, values):
 
 def sizes_of_blocks(monkeypatch, module, room):
     """Numbers of replicates that ``module`` draws at a time, as it goes on, with so much room."""
-    weights_of, sizes = module.resample.weights_of, []
+    weights_of, sizes = resample.weights_of, []
 
     def counting(scheme, units, seeds, n):
         sizes.append(len(seeds))
         return weights_of(scheme, units, seeds, n)
 
     monkeypatch.setattr(module, "CHUNK", room)
-    monkeypatch.setattr(module.resample, "weights_of", counting)
+    monkeypatch.setattr(resample, "weights_of", counting)
     return sizes
 
 

@@ -80,30 +80,16 @@ def from_partial_dependence(
         bar.update()
     squares = []
     for number in range(n_outputs if in_memory else 0):
-        answers = [feature_answers[number] for feature_answers in of_features]
+        answers = [of_feature[number] for of_feature in of_features]
         of_all = arrays.pdp_influences(prediction[:, number], answers, share)
-        each = np.reshape(
-            [pair_influences[number] for pair_influences in influences], (-1, 2, n_rows)
-        )
+        each = np.reshape([of_pair[number] for of_pair in influences], (-1, 2, n_rows))
         squares.append(arrays.VarianceShares(*of_all, each[:, 0], each[:, 1]))
-    kept_answers = None
-    if keep_answers:
-        kept_answers = (
-            [
-                np.stack([answer.values[answer.version] for answer in feature_answers], axis=-1)
-                for feature_answers in of_features
-            ],
-            [
-                np.stack([answer.values[answer.version] for answer in pair_answers], axis=-1)
-                for pair_answers in of_pairs
-            ],
-        )
     return InteractionSquares(
         arrays.pdp_squares(prediction, curves, rests, pairs, joint, share[:, None]),
         pairs,
         least,
         squares or None,
-        kept_answers,
+        (of_features, of_pairs) if keep_answers else None,
     )
 
 
@@ -209,10 +195,11 @@ def from_ale(
     """math [61], and [62] where the second differences of all pairs can be held."""
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
-    main = [
-        _main_effect(quotients, position, axis, w, n_outputs)
-        for position, axis in zip(positions, axes, strict=True)
-    ]
+    main, curves = [], []
+    for position, axis in zip(positions, axes, strict=True):
+        at_values, of_outputs = _main_effect(quotients, position, axis, w, n_outputs)
+        main.append(at_values)
+        curves.append(of_outputs)
     share = w / w.sum()
     in_memory = _can_be_held(axes, pairs, prediction.size)
     second: list[FloatArray] = []
@@ -226,21 +213,19 @@ def from_ale(
                 quotients, (positions[j], positions[k]), (a, b), progress=False
             )
             rows = rows_of((a, b), delta, w, frequency=frequency)
-            curves = (main[j].curves[0].interpolation, main[k].curves[0].interpolation)
-            at_rows, with_rows = _second_order(a, b, rows, curves if in_memory else None)
+            weights = (curves[j][0].interpolation, curves[k][0].interpolation)
+            at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)
         second.append(arrays.centred(at_rows, share[:, None]))
         seconds_with_rows.append(with_rows)
         bar.update()
-    row_values = _at_rows(
-        prediction, [effect.at_rows for effect in main], second, pairs, share[:, None]
-    )
+    row_values = _at_rows(prediction, main, second, pairs, share[:, None])
     influences = None
     if in_memory:
         influences = [
             _ale_influences(
                 row_values.of_output(number),
                 pairs,
-                [effect.curves[number] if effect.curves else None for effect in main],
+                [of_outputs[number] if of_outputs else None for of_outputs in curves],
                 [pair[number] if pair else None for pair in seconds_with_rows],
                 share,
                 float(w.sum()),
@@ -364,24 +349,19 @@ def _ale_influences(
     )
 
 
-class _MainEffect(NamedTuple):
-    """First-order ALE at the rows, (row, output), and the curve of every output with its rows."""
-
-    at_rows: FloatArray
-    curves: list[arrays.Curve]
-
-
 def _main_effect(
     quotients: differences.DifferenceQuotients,
     position: int,
     axis: FeatureAxis | None,
     w: FloatArray,
     n_outputs: int,
-) -> _MainEffect:
-    """First-order ALE in the bins of the second order."""
-    n = quotients.table.n_rows
+) -> tuple[FloatArray, list[arrays.Curve]]:
+    """First-order ALE in the bins of the second order at the rows, (row, output), and its curves.
+
+    There is one curve an output, with its rows, and none of a constant feature.
+    """
     if axis is None:
-        return _MainEffect(np.zeros((n, n_outputs)), [])
+        return np.zeros((quotients.table.n_rows, n_outputs)), []
     along = axis.axis
     sums = np.zeros((along.n_bins, n_outputs))
     mass = np.zeros(along.n_bins)
@@ -406,7 +386,7 @@ def _main_effect(
         for number in range(n_outputs)
     ]
     at_rows = kernel.at_values(curve, axis.place, axis.fraction)
-    return _MainEffect(arrays.centred(at_rows, (w / w.sum())[:, None]), curves)
+    return arrays.centred(at_rows, (w / w.sum())[:, None]), curves
 
 
 METHOD = "H-statistics"
@@ -422,16 +402,15 @@ SOURCE = "rows"
 class InteractionSquares(NamedTuple):
     """Numerators and denominators, squares of the output; last axis outputs.
 
-    ``influences`` has those of every
-    output, each with a last axis of rows; ``answers`` those of features and of pairs, (row, row of
-    the others, output) each.
+    ``influences`` has those of every output, each with a last axis of rows; ``answers`` has the
+    answers for features and for pairs, a list of outputs each.
     """
 
     shares: arrays.VarianceShares
     pairs: list[tuple[int, int]]
     least: FloatArray
     influences: list[arrays.VarianceShares] | None
-    answers: tuple[list[FloatArray], list[FloatArray]] | None = None
+    answers: tuple[list[list[arrays.Answers]], list[list[arrays.Answers]]] | None = None
 
 
 def dataset(
@@ -462,7 +441,8 @@ def dataset(
     if squares.answers is None:
         return out
     features, pairs = [
-        np.array([answers[..., number] for answers in each]) for each in squares.answers
+        np.array([outputs[number].values[outputs[number].version] for outputs in terms])
+        for terms in squares.answers
     ]
     out["answers"] = variable("answers", features, H_STATISTICS)
     if not pairwise:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -253,7 +253,8 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Rep
     units = resampling.units(
         len(weight), weight if is_frequency(result) else None, used_rows(result), None
     )
-    drawn = replicates(result, resampling.scheme, units, resampling.seeds)
+    room = CHUNK // (result.sizes["feature"] + 2)
+    drawn = replicates(result, resampling.weights(units, len(weight), room))
     drawn = drawn.assign(accelerations(result, units))
     of_estimate = estimate_fingerprint(result, statistics_of(result))
     return Replication(drawn, units, result, {OF_ESTIMATE: of_estimate})
@@ -281,12 +282,7 @@ def accelerations(result: xr.Dataset, units: resample.ResampledUnits) -> dict[st
     return out
 
 
-def replicates(
-    result: xr.Dataset,
-    scheme: str,
-    units: resample.ResampledUnits,
-    seeds: Sequence[np.random.Generator],
-) -> xr.Dataset:
+def replicates(result: xr.Dataset, weights: Iterable[FloatArray]) -> xr.Dataset:
     """Replicates along ``draw`` of all H-statistics: math [60] with the rows weighted anew."""
     n, names = result.sizes["obs"], feature_names(result)
     version = np.arange(n)
@@ -324,11 +320,7 @@ def replicates(
         for name in statistics_of(result)
     ):
         raise ValueError(NOT_WHOLE)
-    size = int(np.clip(CHUNK // (n * (len(names) + 2)), 1, 64))
-    parts = [
-        weighted_statistics(resample.weights_of(scheme, units, seeds[begin : begin + size], n))
-        for begin in range(0, len(seeds), size)
-    ]
+    parts = [weighted_statistics(drawn) for drawn in weights]
     data = {
         name: (
             ("draw", *result[name].dims),

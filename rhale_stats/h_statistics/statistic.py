@@ -68,13 +68,16 @@ def screened(
     pairs = list(combinations(range(n_features), 2))
     n_rows = int(np.clip(SCREEN_CALLS // len(pairs), MIN_ROWS, SCREEN_ROWS))
     rows, others = rng.choice(len(w), (2, n_rows), p=w / w.sum())
-    # A pair of a feature with itself is that feature alone.
-    single = [(number, number) for number in range(n_features)]
-    bar = progress_bar(len(single) + len(pairs), "screening of pairs", "pair", progress=progress)
-    with bar:
-        unchanged = _answers(quotients, [()], rows, others)[0]
-        alone = _in_calls(quotients, positions, single, rows, others, bar)
-        both = _in_calls(quotients, positions, pairs, rows, others, bar)
+    replaced: list[list[tuple[int, ...]]] = [
+        [()],
+        [(position,) for position in positions],
+        [(positions[j], positions[k]) for j, k in pairs],
+    ]
+    n_sets = sum(map(len, replaced))
+    with progress_bar(n_sets, "screening of pairs", "pair", progress=progress) as bar:
+        (unchanged,), alone, both = [
+            _answers(quotients, columns, rows, others, bar) for columns in replaced
+        ]
     size = np.full((n_features, n_features, unchanged.shape[1]), np.nan)
     for (j, k), together in zip(pairs, both, strict=True):
         change = unchanged - alone[j] - alone[k] + together
@@ -90,48 +93,34 @@ def largest_pairs(size: FloatArray, spread: FloatArray, n_pairs: int) -> list[tu
     return [pairs[position] for position in sorted(order[:n_pairs].tolist())]
 
 
-def _in_calls(
-    quotients: DifferenceQuotients,
-    positions: Sequence[int],
-    pairs: list[tuple[int, int]],
-    rows: IntArray,
-    others: IntArray,
-    bar: tqdm[Any],
-) -> list[FloatArray]:
-    """Answers for all pairs, (row, output) each, as many pairs in a call as it has room for."""
-    together, answers = max(1, quotients.block_rows // len(rows)), []
-    for begin in range(0, len(pairs), together):
-        some = [tuple({positions[j], positions[k]}) for j, k in pairs[begin : begin + together]]
-        answers += list(_answers(quotients, some, rows, others))
-        bar.update(len(some))
-    return answers
-
-
 def _answers(
     quotients: DifferenceQuotients,
     replaced: Sequence[tuple[int, ...]],
     rows: IntArray,
     others: IntArray,
-) -> FloatArray:
-    """The output at rows whose columns are those of others, (set of columns, row, output)."""
-    stack = _hybrids(quotients.table, replaced, rows, others)
-    answer = quotients.ask_named(
-        stack, f"for {len(replaced)} pairs of features, called with {len(stack)} rows"
-    )
-    return answer.astype(np.float64, copy=False).reshape(len(replaced), len(rows), -1)
+    bar: tqdm[Any],
+) -> list[FloatArray]:
+    """Outputs at rows of which some columns are those of other rows, for every set of columns.
 
-
-def _hybrids(
-    table: Table, replaced: Sequence[tuple[int, ...]], rows: IntArray, others: IntArray
-) -> Any:
-    """The rows once for each set of columns, which come from other rows."""
-    whole = np.tile(rows, len(replaced))
-    source: dict[int, IntArray] = {}
-    for number, columns in enumerate(replaced):
-        part = slice(number * len(rows), (number + 1) * len(rows))
-        for column in columns:
-            source.setdefault(column, whole.copy())[part] = others
-    return with_columns_of(table, whole, source)
+    (row, output) each; as many sets in a call of the model as it has room for.
+    """
+    together, answers = max(1, quotients.block_rows // len(rows)), []
+    for begin in range(0, len(replaced), together):
+        some = replaced[begin : begin + together]
+        every = np.tile(rows, len(some))
+        source: dict[int, IntArray] = {}
+        for number, columns in enumerate(some):
+            part = slice(number * len(rows), (number + 1) * len(rows))
+            for column in columns:
+                source.setdefault(column, every.copy())[part] = others
+        answer = quotients.ask_named(
+            with_columns_of(quotients.table, every, source),
+            f"for {len(some)} pairs of features, called with {len(every)} rows",
+        )
+        answer = answer.astype(np.float64, copy=False)
+        answers += list(answer.reshape(len(some), len(rows), -1))
+        bar.update(len(some))
+    return answers
 
 
 class FeaturePairs(NamedTuple):
@@ -146,19 +135,17 @@ class FeaturePairs(NamedTuple):
 def pairs_to_estimate(
     quotients: DifferenceQuotients,
     sample: Sample,
-    choice: tuple[Any, int | str | None],
+    estimator: HEstimator,
     w: FloatArray,
     rng: np.random.Generator | int | None,
     *,
     progress: bool,
 ) -> FeaturePairs:
-    """All pairs, those that were named, or those that interact most; ``choice``: pairs, n_pairs."""
-    named_pairs, n_pairs = choice
-    positions = list(sample.positions)
+    """All pairs, those that were named, or those that interact most."""
+    positions, n_pairs = list(sample.positions), estimator.n_pairs
     every = list(combinations(range(len(positions)), 2))
-    if named_pairs is not None:
-        named = [_named_pair(sample, pair) for pair in named_pairs]
-        pairs = sorted(set(named))
+    if estimator.pairs is not None:
+        pairs = sorted({_named_pair(sample, pair) for pair in estimator.pairs})
         if not pairs:
             raise ValueError("pairs must name at least one pair of features; got none.")
         return FeaturePairs(pairs, len(every) - len(pairs))
@@ -202,6 +189,8 @@ PDP_ROWS = 500
 # More take gigabytes, and millions of rows of the model a pair.
 MAX_PDP_ROWS = 5000
 ALE_BINS = QuantileBins(10)
+# Of influences that are part of the result, in its attribute.
+KEPT = "kept"
 
 
 @dataclass(frozen=True)
@@ -400,15 +389,13 @@ def h_statistic(
     sample = sample.of_columns(_positions(sample.table, features))
     table, positions = sample.table, list(sample.positions)
     gaps = _gaps(sample, kind, estimator.order)
-    rows, seed = _rows_used(estimator.n_rows, kind, _complete(sample.present, gaps), rng)
+    rows, seed = _rows_used(estimator.n_rows, kind, sample.present, gaps, rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
     quotients = used.quotients(model)
     chosen = FeaturePairs([])
     if pairwise or kind == "ale":
-        chosen = pairs_to_estimate(
-            quotients, sample, (estimator.pairs, estimator.n_pairs), w, rng, progress=progress
-        )
+        chosen = pairs_to_estimate(quotients, sample, estimator, w, rng, progress=progress)
     pairs = chosen.pairs
     n_terms = len(pairs) + (len(positions) if kind == "pdp" else 0)
     bar = progress_bar(n_terms, "H-statistics", "term", progress=progress)
@@ -427,7 +414,7 @@ def h_statistic(
                 quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
             )
     names = sample.names
-    keep_influences = _are_kept(squares, len(names), len(rows), pairwise=pairwise)
+    influence = _influence_text(squares, len(names), len(rows), pairwise=pairwise)
     parts = [
         dataset(
             squares,
@@ -436,7 +423,7 @@ def h_statistic(
             pairwise,
             w,
             frequency=sample.frequency,
-            keep_influences=keep_influences,
+            keep_influences=influence == KEPT,
         )
         for number in range(len(squares.least))
     ]
@@ -464,7 +451,7 @@ def h_statistic(
         "missing": sample.missing,
         "row_seed": seed,
         "table_hash": _fingerprint(table, positions),
-        "influence": _influence_text(squares, keep_influences=keep_influences),
+        "influence": influence,
         "n_pairs_left_out": chosen.left_out,
         "pair_seed": chosen.seed,
         **sample.facts,
@@ -476,20 +463,15 @@ def h_statistic(
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 
 
-def _are_kept(squares: InteractionSquares, n_features: int, n_rows: int, *, pairwise: bool) -> bool:
-    """Whether the influences of rows are known, and small enough to be part of the result."""
+def _influence_text(
+    squares: InteractionSquares, n_features: int, n_rows: int, *, pairwise: bool
+) -> str:
+    """What becomes of the influences of rows: kept where they are known and small enough."""
+    if squares.influences is None:
+        return f"none: more than {HELD_BYTES >> 20} MiB to hold"
     n_statistics = 2 * (1 + n_features + n_features**2 * pairwise)
     n_bytes = n_statistics * n_rows * len(squares.least) * 8
-    return squares.influences is not None and n_bytes <= KEPT_BYTES
-
-
-def _influence_text(squares: InteractionSquares, *, keep_influences: bool) -> str:
-    """What became of the influences of rows, as the attribute says it."""
-    if keep_influences:
-        return "kept"
-    if squares.influences is not None:
-        return f"not kept: more than {KEPT_BYTES >> 20} MiB"
-    return f"none: more than {HELD_BYTES >> 20} MiB to hold"
+    return KEPT if n_bytes <= KEPT_BYTES else f"not kept: more than {KEPT_BYTES >> 20} MiB"
 
 
 # --- arguments ------------------------------------------------------------------------------------
@@ -525,17 +507,6 @@ def _gaps(sample: Sample, kind: str, order: Order) -> NDArray[np.bool_]:
     return gaps
 
 
-def _complete(present: NDArray[np.bool_], gaps: NDArray[np.bool_]) -> IntArray:
-    """Numbers of the rows of positive weight that have all values."""
-    rows = np.flatnonzero(present & ~gaps)
-    if not len(rows):
-        raise ValueError(
-            f"X must have rows with values of all features; got none of {int(present.sum())}. Look "
-            f"at fewer features, or take missing='bin'."
-        )
-    return rows
-
-
 def _fingerprint(table: Table, positions: list[int]) -> str:
     """What tells tables apart, in whatever order features are named.
 
@@ -555,21 +526,28 @@ def _fingerprint(table: Table, positions: list[int]) -> str:
 def _rows_used(
     n_rows: int | str | None,
     kind: str,
-    present: IntArray,
+    present: NDArray[np.bool_],
+    gaps: NDArray[np.bool_],
     rng: np.random.Generator | int | None,
 ) -> tuple[IntArray, int]:
-    """All rows there are, or a sample of them, and the seed that it was drawn with (or -1)."""
+    """Numbers of all rows with a weight and all values, or of a sample; its seed (or -1)."""
+    rows = np.flatnonzero(present & ~gaps)
+    if not len(rows):
+        raise ValueError(
+            f"X must have rows with values of all features; got none of {int(present.sum())}. Look "
+            f"at fewer features, or take missing='bin'."
+        )
     if isinstance(n_rows, str):
         n_rows = PDP_ROWS if kind == "pdp" else None
-    used = len(present) if n_rows is None else min(n_rows, len(present))
+    used = len(rows) if n_rows is None else min(n_rows, len(rows))
     if kind == "pdp" and used > MAX_PDP_ROWS:
         raise ValueError(
             f"n_rows must leave at most {MAX_PDP_ROWS} rows with kind='pdp', which asks the model "
-            f"for n² rows a pair and holds as many answers; got n_rows={n_rows} of {len(present)} "
+            f"for n² rows a pair and holds as many answers; got n_rows={n_rows} of {len(rows)} "
             f"rows. Use n_rows={PDP_ROWS}, or kind='ale'."
         )
-    if n_rows is None or n_rows >= len(present):
-        return present, -1
+    if n_rows is None or n_rows >= len(rows):
+        return rows, -1
     seed = number_of(rng)
-    drawn = np.random.default_rng(seed).choice(len(present), n_rows, replace=False)
-    return present[np.sort(drawn)], seed
+    drawn = np.random.default_rng(seed).choice(len(rows), n_rows, replace=False)
+    return rows[np.sort(drawn)], seed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,6 +80,15 @@ class Resampling(NamedTuple):
         n_units = n_rows if group is None else int(group.max()) + 1
         members = in_strata(n_units, group, stratum)
         return resample.ResampledUnits(group, members, counts if group is None else None)
+
+    def weights(
+        self, units: resample.ResampledUnits, n_rows: int, room: int
+    ) -> Iterator[FloatArray]:
+        """Weights of the rows in the replicates, (row, draw), ``room`` numbers or so at a time."""
+        size = int(np.clip(room // n_rows, 1, 64))
+        for begin in range(0, len(self.seeds), size):
+            streams = self.seeds[begin : begin + size]
+            yield resample.weights_of(self.scheme, units, streams, n_rows)
 
 
 def in_strata(n_units: int, group: IntArray | None, stratum: IntArray | None) -> list[IntArray]:

@@ -126,8 +126,8 @@ def regional_shap(
         values = given_column(shap_values, inputs.sample.table, inputs.position)
     local = inputs.local(Differences(values[:, None], np.zeros(1), "shapley"))
     rule = EqualWidthBins(n_bins)
-    work = work_of(local, rule, search, "index", None, generator)
-    tree, edges = binned_tree(work, inputs, "variance", SQUARED)
+    work = work_of(local, rule, search, "index", None, generator)._replace(loss="variance")
+    tree, edges = binned_tree(work, inputs, SQUARED)
     middles, cell = (edges[:-1] + edges[1:]) / 2, bin_index(edges, inputs.x)
 
     def means(rows: IntArray) -> FloatArray:
@@ -334,7 +334,7 @@ def regional_ale(
             differences = quotients.finite(inputs.position, edges, inputs.x)
     local = inputs.local(differences, quotients)
     work = work_of(local, bins, search, loss, None, rng)
-    tree, edges = binned_tree(work, inputs, loss, LOSSES[loss])
+    tree, edges = binned_tree(work, inputs, LOSSES[loss])
     curves = [ale_curve(local.isel(obs=rows), edges) for rows in rows_of_nodes(tree)]
     return finished(tree, "regional_ale", loss, edges, curves, quotients)
 
@@ -396,11 +396,9 @@ class RegionalInputs:
         return labelled(self.sample, self.x[:, None], [differences], quotients)
 
 
-def binned_tree(
-    work: Work, inputs: RegionalInputs, loss: str, units: str
-) -> tuple[xr.Dataset, FloatArray]:
+def binned_tree(work: Work, inputs: RegionalInputs, units: str) -> tuple[xr.Dataset, FloatArray]:
     """The tree, and the edges of its bins."""
-    problem = work.problem(0, loss)
+    problem = work.problem(0)
     tree = tree_of(work, 0, inputs.conditioning, problem, units)
     # Of a constant feature no bin has an effect.
     return tree, inputs.x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges

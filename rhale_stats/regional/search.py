@@ -80,15 +80,15 @@ class Work(NamedTuple):
     about_average: bool
     groups: IntArray | None = None
 
-    def problem(self, position: int, loss: str | None = None) -> Problem | None:
-        """One feature ready to be searched, by another loss if given; None if constant."""
+    def problem(self, position: int) -> Problem | None:
+        """One feature ready to be searched; None if constant."""
         return problem_of(
             self.rows,
             position,
             feature_names(self.local)[position],
             root_bins(self.rule, _independent_rows(self.rows, self.search)),
             error=float(self.local["local_effect_error"].values[position]),
-            loss=loss or self.loss,
+            loss=self.loss,
             min_obs=self.min_obs,
             average=self._average(position) if self.about_average else None,
         )
@@ -233,12 +233,10 @@ def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] 
     least = least_of(losses)
     if not np.isfinite(least):
         return None
-    for column, column_losses in enumerate(losses):
-        good = column_losses <= least + tie
-        if good.any():
-            split = int(good.argmax())
-            return column, split, float(column_losses[split])
-    return None
+    good = [column_losses <= least + tie for column_losses in losses]
+    column = next(number for number, of_column in enumerate(good) if of_column.any())
+    split = int(good[column].argmax())
+    return column, split, float(losses[column][split])
 
 
 # --- the search ----------------------------------------------------------------------------------

@@ -402,8 +402,6 @@ def candidates_of(
             cuts = np.append(quantile_cuts(finite_values, n_thresholds, finite_counts), cuts[-1])
         return thresholds_at(values, cuts)
     low, high = float(values.min()), float(values.max())
-    if low == high:
-        return SplitCandidates(np.zeros(len(values), dtype=np.uint8), 1, np.zeros(0))
     if thresholds == "exact" or not is_resolved(low, high, n_thresholds + 1):
         return thresholds_at(values, np.unique(values)[:-1])
     if thresholds == "equal_width":

@@ -31,8 +31,6 @@ from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
 from rhale_stats.schema.padding import stack
 from rhale_stats.schema.validation import validated
-from rhale_stats.schema.variable_table import AT_EDGES as AT_EDGES
-from rhale_stats.schema.variable_table import IN_CELLS as IN_CELLS
 from rhale_stats.schema.variables import variable
 
 METHOD = "second-order ALE"
@@ -258,6 +256,12 @@ def pair_name(surface: xr.Dataset) -> str:
     return f"{surface.attrs['feature_a']}:{surface.attrs['feature_b']}"
 
 
+def axis_of_surface(surface: xr.Dataset, side: str) -> xr.DataArray:
+    """Levels of a categorical feature, ``level_a``, or edges of a numeric one, ``edge_value_a``."""
+    level = f"level_{side}"
+    return surface[level if level in surface.coords else f"edge_value_{side}"]
+
+
 def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
     """`predict` of a surface: bilinear between edges, by level for categories, else NaN."""
     if feature is not None:
@@ -312,7 +316,7 @@ def _pair(surface: xr.Dataset, values: Any) -> tuple[xr.DataArray, xr.DataArray]
         columns = list(values)
     else:
         rows: NDArray[Any] = np.asarray(values)
-        columns = [rows[:, 0], rows[:, 1]] if rows.ndim == 2 and rows.shape[1] == 2 else []
+        columns = list(rows.T) if rows.ndim == 2 else []
     if len(columns) != 2:
         got = f"a tuple of {len(columns)}" if isinstance(values, tuple) else type(values).__name__
         if not isinstance(values, tuple | pd.DataFrame):

@@ -33,8 +33,9 @@ from rhale_stats.inference.tests import difference_columns
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
+from rhale_stats.schema.variable_table import AT_EDGES, IN_CELLS
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.ale2 import AT_EDGES, IN_CELLS, pair_name
+from rhale_stats.surfaces.ale2 import axis_of_surface, pair_name
 from rhale_stats.surfaces.inference import (
     GROUP,
     Errors,
@@ -43,7 +44,6 @@ from rhale_stats.surfaces.inference import (
     rounding,
     std_error,
     with_std_error,
-    without_parts,
 )
 
 NULLS = {
@@ -179,7 +179,10 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             f"which can cause a difference of the surfaces. Use wider bins."
         )
     if pairs:
-        surfaces = [std_error(_difference(a, b), None, groups)]
+        # For given rows a surface is linear in the second differences.
+        names = ("second_difference", "second_effect", "surface")
+        less = {name: a[name].copy(data=a[name].values - b[name].values) for name in names}
+        surfaces = [std_error(a.assign(less), None, groups)]
     else:
         surfaces = [with_std_error(a), with_std_error(b)]
     source = " against ".join(str(surface["surface_se"].attrs["source"]) for surface in surfaces)
@@ -300,13 +303,6 @@ def _tested(
     return _Tested(value, se, zero, statistic)
 
 
-def _difference(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
-    """The surface of paired differences; for given rows it is linear in the second differences."""
-    names = ("second_difference", "second_effect", "surface")
-    a = without_parts(a)
-    return a.assign({name: a[name].copy(data=a[name].values - b[name].values) for name in names})
-
-
 def _groups_of_pairs(
     a: xr.Dataset, b: xr.Dataset, groups: ArrayLike | None, *, pairs: bool
 ) -> ArrayLike | None:
@@ -340,10 +336,8 @@ def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
     for side in "ab":
         feature = a.attrs[f"feature_{side}"]
         levels = f"level_{side}" in a.coords
-        name = f"level_{side}" if levels else f"edge_value_{side}"
-        places = a[name].values, b[name].values
-        if not np.array_equal(*places):
-            texts = [_listed(place) for place in places]
+        first, second = [axis_of_surface(surface, side).values for surface in (a, b)]
+        if not np.array_equal(first, second):
             advice = (
                 f"Give both the levels that both have, in one order={{{feature!r}: [...]}}."
                 if levels
@@ -351,7 +345,7 @@ def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
             )
             raise ValueError(
                 f"a and b must have the same {'levels' if levels else 'edges'} of feature "
-                f"{feature!r}; got {texts[0]} and {texts[1]}. {advice}"
+                f"{feature!r}; got {_listed(first)} and {_listed(second)}. {advice}"
             )
 
 
@@ -419,7 +413,7 @@ def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
         {"term": str(comparison["feature"].values[0])}, index=range(len(corners[0]))
     )
     for side, number in zip("ab", corners, strict=True):
-        levels = f"level_{side}" in comparison.coords
-        name = f"level_{side}" if levels else f"edge_value_{side}"
-        frame[f"level_{side}" if levels else f"x_{side}"] = comparison[name].values[number]
+        axis = axis_of_surface(comparison, side)
+        name = str(axis.name).replace("edge_value", "x")
+        frame[name] = axis.values[number]
     return frame.assign(**difference_columns(comparison, corners))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import row_codes
-from rhale_stats.arrays import intervals, resample
+from rhale_stats.arrays import intervals
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray, need_squares
 from rhale_stats.bins.rule import BinRule
@@ -476,25 +476,14 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Re
     weight = rows.arrays.weight
     counts = weight if rows.arrays.frequency else None
     units = resampling.units(len(weight), counts, rows.used, row_labels(surface))
-    drawn = replicates(surface, rows, resampling.scheme, units, resampling.seeds)
+    drawn = replicates(surface, rows, resampling.weights(units, len(weight), CHUNK))
     of_estimate = estimate_fingerprint(surface, ["second_effect"])
     return Replication(drawn, units, surface, {"bins": "fixed", OF_ESTIMATE: of_estimate})
 
 
-def replicates(
-    surface: xr.Dataset,
-    rows: SurfaceRows,
-    scheme: str,
-    units: resample.ResampledUnits,
-    seeds: Sequence[np.random.Generator],
-) -> xr.Dataset:
+def replicates(surface: xr.Dataset, rows: SurfaceRows, weights: Iterable[FloatArray]) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
-    n_rows = len(rows.arrays.weight)
-    size = int(np.clip(CHUNK // n_rows, 1, 64))
-    parts = []
-    for begin in range(0, len(seeds), size):
-        drawn = resample.weights_of(scheme, units, seeds[begin : begin + size], n_rows)
-        parts.append(kernel.replicates(rows.influence, rows.arrays, drawn))
+    parts = [kernel.replicates(rows.influence, rows.arrays, drawn) for drawn in weights]
     mean, at_edges, n_filled = [
         np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
     ]

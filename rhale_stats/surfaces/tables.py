@@ -27,7 +27,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.notes import PrintedTable, Summary
-from rhale_stats.surfaces.ale2 import pair_name
+from rhale_stats.surfaces.ale2 import axis_of_surface, pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
     confint,
@@ -171,9 +171,9 @@ def corner_name(surface: xr.Dataset, corner: tuple[int, int]) -> str:
 
 
 def _edge(surface: xr.Dataset, side: str, number: int) -> str:
-    if f"level_{side}" in surface.coords:
-        return str(surface[f"level_{side}"].values[number])
-    return f"{surface[f'edge_value_{side}'].values[number]:.4g}"
+    axis = axis_of_surface(surface, side)
+    place = axis.values[number]
+    return str(place) if axis.name == f"level_{side}" else f"{place:.4g}"
 
 
 def surface_page(surface: xr.Dataset, most: int) -> Page:

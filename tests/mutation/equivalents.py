@@ -333,7 +333,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
     ("h_statistics/statistic.py", "_answers"): {
-        "… answer.astype(np.float64, copy=[False → True]).reshape(len(replaced), len(row…": COPY,
+        "… answer.astype(np.float64, copy=[False → True])": COPY,
     },
     ("h_statistics/statistic.py", "pairs_to_estimate"): {
         "if len(spread) > [1 → 0]:": ONE_OUTPUT,
@@ -352,7 +352,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("h_statistics/estimates.py", "_main_effect"): {
-        "return _MainEffect([np.zeros → np.ones]((n, n_outputs)), [])": (
+        "return ([np.zeros → np.ones]((quotients.table.n_rows, n_outp…": (
             "the mean of the sum of effects is subtracted afterwards"
         ),
     },

@@ -128,7 +128,6 @@ def test_bins_of_all_nodes():
     rule = rs.EqualWidthBins(3)
     assert work(local, bins=rule).problem(0).rule is rule
     assert work(local, loss="output").problem(0).loss == "output"
-    assert work(local, loss="output").problem(0, "index").loss == "index"
 
 
 @pytest.mark.parametrize(
