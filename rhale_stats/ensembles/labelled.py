@@ -104,7 +104,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def _roots(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Roots of the covariance within imputations, (root, feature, grid)."""
-    return np.asarray(ensemble[f"{name}_within"].transpose("within", *dims_of(name)).values)
+    return values_of(ensemble, f"{name}_within", ("within", *dims_of(name)))
 
 
 def _rows(ensemble: xr.Dataset, name: str) -> FloatArray:
@@ -238,6 +238,11 @@ def dims_of(name: str) -> tuple[str, ...]:
     return ("feature", "grid") if name in ON_GRID else ("feature",)
 
 
+def values_of(ensemble: xr.Dataset, variable: str, dims: Sequence[str]) -> FloatArray:
+    """The values of a variable in this order of its dimensions."""
+    return np.asarray(ensemble[variable].transpose(*dims).values, dtype=np.float64)
+
+
 def members_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """One estimate of all members, (member, feature) or (member, feature, grid)."""
     return draws_of(ensemble, name, dims_of(name))
@@ -246,8 +251,7 @@ def members_of(ensemble: xr.Dataset, name: str) -> FloatArray:
 def centre_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """The estimate: from all rows, or the mean over the members."""
     if f"{name}_estimate" in ensemble.variables:
-        estimate = ensemble[f"{name}_estimate"].transpose(*dims_of(name)).values
-        return np.asarray(estimate, dtype=np.float64)
+        return values_of(ensemble, f"{name}_estimate", dims_of(name))
     return mean_of(members_of(ensemble, name))
 
 
@@ -269,21 +273,21 @@ def scaled(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def errors(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Standard error of an estimate, as `std_error` has added it."""
-    return np.asarray(ensemble[f"{name}_se"].transpose(*dims_of(name)).values)
+    return values_of(ensemble, f"{name}_se", dims_of(name))
 
 
 def own_errors(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Standard error that is the spread of the members: of draws with the rows as given."""
     if origin_of(ensemble).contained or f"{name}_se_model" not in ensemble:
         return errors(ensemble, name)
-    return np.asarray(ensemble[f"{name}_se_model"].transpose(*dims_of(name)).values)
+    return values_of(ensemble, f"{name}_se_model", dims_of(name))
 
 
 def degrees_of(ensemble: xr.Dataset, name: str) -> FloatArray:
     """Degrees of freedom of a standard error; infinite but for folds."""
     if f"{name}_df" not in ensemble:
         return np.full(errors(ensemble, name).shape, np.inf)
-    return np.asarray(ensemble[f"{name}_df"].transpose(*dims_of(name)).values)
+    return values_of(ensemble, f"{name}_df", dims_of(name))
 
 
 def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:

@@ -19,11 +19,11 @@ from rhale_stats.ensembles.labelled import (
     REFITS,
     SUBSAMPLES,
     TOTALS,
-    Origin,
     Row,
     centre_of,
     check_ensemble,
     degrees_of,
+    dims_of,
     errors,
     estimated,
     facts_of,
@@ -31,12 +31,14 @@ from rhale_stats.ensembles.labelled import (
     one_row,
     origin_of,
     size_of,
+    values_of,
 )
 from rhale_stats.inference.estimate import BOUNDS, kept_interval, student
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.inference.notes import interval_notes
 from rhale_stats.printing.text import (
     IMPORTANCE,
+    Body,
     Page,
     bounds_text,
     feature_lines,
@@ -104,15 +106,22 @@ NOTES = {
 
 def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Summary:
     """`summary`: one line per feature, or per point of the grid of one feature."""
-    ensemble = with_intervals(check_ensemble(ensemble), level)
-    origin = origin_of(ensemble)
-    stubs, heads, lines, title, meanings = (
+    ensemble = with_intervals(ensemble, level)
+    lines, heads, stubs, effect, meanings = (
         _of_features(ensemble, level) if feature is None else _of_points(ensemble, feature, level)
     )
-    cells = _facts(ensemble, origin)
-    failed, n, reason = int(ensemble["failed"].sum()), ensemble["failed"].size, "first_failure"
-    failures = [f"{failed} of {n} failed: {ensemble.attrs[reason]}"] if failed else []
-    notes = [NOTES[origin.kind], *failures, *meanings, *interval_notes(ensemble)]
+    attrs, kind = ensemble.attrs, origin_of(ensemble).kind
+    failed, n = int(ensemble["failed"].sum()), ensemble["failed"].size
+    failures = [f"{failed} of {n} failed: {attrs['first_failure']}"] if failed else []
+    members = "Replicates:" if kind in (REFITS, SUBSAMPLES) else f"{kind.capitalize()}:"
+    weights, centering = str(attrs.get("weight_kind", "none")), str(attrs.get("centering", ""))
+    cells = [
+        ["Rows:", f"{attrs.get('n_rows', '')}", members, count_of(ensemble)],
+        ["Weights:", weights, "Curve centred at:", centering],
+        ["Uncertainty:", uncertainty_of(ensemble), "", ""],
+    ]
+    title = f"{title_of(ensemble)}: {effect} {output_text(ensemble)}"
+    notes = [NOTES[kind], *failures, *meanings, *interval_notes(ensemble)]
     return Summary(with_facts(cells, title, lines, heads, stubs), notes)
 
 
@@ -136,22 +145,6 @@ def uncertainty_of(ensemble: xr.Dataset) -> str:
     return f"{origin.source} and rows" if "curve_se_rows" in ensemble else origin.source
 
 
-def _facts(ensemble: xr.Dataset, origin: Origin) -> list[list[str]]:
-    attrs = ensemble.attrs
-    refits = origin.kind in (REFITS, SUBSAMPLES)
-    words = "Replicates:" if refits else f"{origin.kind.capitalize()}:"
-    return [
-        ["Rows:", f"{attrs.get('n_rows', '')}", words, count_of(ensemble)],
-        [
-            "Weights:",
-            str(attrs.get("weight_kind", "none")),
-            "Curve centred at:",
-            str(attrs.get("centering", "")),
-        ],
-        ["Uncertainty:", uncertainty_of(ensemble), "", ""],
-    ]
-
-
 # Columns of the tables that are printed, and their heads where these are other words.
 ERRORS, TESTS = ("std_error", "std_error_model", "std_error_rows"), ("statistic", "p_value")
 INTERVAL = ("conf_low", "conf_high")
@@ -172,51 +165,46 @@ def _columns(table: pd.DataFrame, names: Sequence[str], level: float) -> dict[st
     return {name: heads.get(name, name) for name in names if name in table}
 
 
-def _of_features(
-    ensemble: xr.Dataset, level: float
-) -> tuple[list[str], list[str], list[list[str]], str, list[str]]:
-    """A line a feature."""
+def _of_features(ensemble: xr.Dataset, level: float) -> tuple[*Body, str, list[str]]:
+    """A line a feature, what they are effects on, and what the columns mean."""
     table = glance(ensemble, level)
     sizes = ("importance", "heterogeneity_output")
     ends = () if "estimate" in table else ("curve_min", "curve_max")
     columns = _columns(table, ("estimate", *ERRORS, *TESTS, *INTERVAL, *sizes, *ends), level)
     lines = table_lines(table, columns, number_cell)
-    for number in np.flatnonzero(table["kind"] == "constant"):
+    constant = table["kind"] == "constant"
+    for number in np.flatnonzero(constant):
         lines[number] = ["constant", *[""] * (len(columns) - 1)]
-    title = f"{title_of(ensemble)}: effects on {output_text(ensemble)}"
-    meanings = (
-        [
+    meanings = []
+    if "importance" in table:
+        meanings = [
             "importance: standard deviation of the curve over the rows. H: how much rows differ, "
             "mean over the models. Both are in units of the output."
         ]
-        if "importance" in table
-        else []
-    )
     if "estimate" in table:
-        none = table.loc[table["estimate"].isna() & (table["kind"] != "constant"), "term"]
+        none = table.loc[table["estimate"].isna() & ~constant, "term"]
         meanings += [f"No average effect, as its levels have no order: {term}." for term in none]
-    return table["term"].tolist(), list(columns.values()), lines, title, meanings
+    return lines, list(columns.values()), table["term"].tolist(), "effects on", meanings
 
 
 def _of_points(
     ensemble: xr.Dataset, feature: str | int, level: float
-) -> tuple[list[str], list[str], list[list[str]], str, list[str]]:
+) -> tuple[*Body, str, list[str]]:
     """A line a point of the grid; of many points some at equal distances."""
     name = feature_names(ensemble)[feature_position(ensemble, feature)]
     table = tidy(ensemble.sel(feature=[name]), level)
     some = np.unique(np.linspace(0, len(table) - 1, min(len(table), MAX_POINTS)).round())
-    shown = table.iloc[some.astype(int)] if len(table) else table
+    shown = table.iloc[some.astype(int)]
     names = ("estimate", *ERRORS, *INTERVAL, "effect", "heterogeneity")
     columns = _columns(table, names, level) | {"estimate": "curve"}
     lines = table_lines(shown, columns, number_cell)
     lines = lines or [["constant"] + [""] * (len(columns) - 1)]
     places = shown["level"].astype(str) if "level" in shown else shown["x"].map(number_text)
-    stubs = places.tolist() or [name]
-    title = f"{title_of(ensemble)}: effect of {with_units(name, units_of(ensemble, name))} on"
     meanings = []
     if len(shown) < len(table):
         meanings = [f"{len(shown)} of {len(table)} points of the grid; tidy(effect) gives all."]
-    return stubs, list(columns.values()), lines, f"{title} {output_text(ensemble)}", meanings
+    effect = f"effect of {with_units(name, units_of(ensemble, name))} on"
+    return lines, list(columns.values()), places.tolist() or [name], effect, meanings
 
 
 LEVEL = 0.95
@@ -224,7 +212,7 @@ LEVEL = 0.95
 
 def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
     """The page of the features of largest importance, with the parts of their errors."""
-    ensemble = with_intervals(check_ensemble(ensemble), LEVEL)
+    ensemble = with_intervals(ensemble, LEVEL)
     table = glance(ensemble, LEVEL)
     sizes, ends = ("importance", "heterogeneity_output"), ("curve_min", "curve_max")
     heads = _columns(table, (*sizes, "estimate", *ERRORS, *ends), LEVEL)
@@ -247,10 +235,6 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
 # --- results of several models as data frames -----------------------------------------------------
 
 
-# What a line of `glance` says of a feature whatever its kind.
-FACTS = ("term", "kind", "n_members", "n_failed")
-
-
 def with_intervals(ensemble: xr.Dataset, level: float) -> xr.Dataset:
     """The ensemble with standard errors, and with intervals of this level."""
     ensemble = with_errors(check_ensemble(ensemble))
@@ -268,13 +252,18 @@ def one_number(ensemble: xr.Dataset, what: str, level: float) -> xr.Dataset:
             f"what must name one number per feature of these models; got {what!r}. There are "
             f"{', '.join(totals)}."
         )
-    about = ensemble[what].attrs
-    return names_of(ensemble).assign(
-        {
-            what: ("feature", centre_of(ensemble, what), about),
-            f"{what}_ci": ensemble[f"{what}_ci"].variable,
-        }
-    )
+    return names_of(ensemble).assign(_with_ends(ensemble, [what]))
+
+
+def _with_ends(ensemble: xr.Dataset, names: Sequence[str]) -> dict[str, Any]:
+    """Numbers of all features, and their intervals, as variables."""
+    variables: dict[str, Any] = {}
+    for name in names:
+        facts = facts_of(ensemble, name)
+        about = {"long_name": facts.long_name, "units": facts.units}
+        variables[name] = ("feature", centre_of(ensemble, name), about)
+        variables[f"{name}_ci"] = ensemble[f"{name}_ci"].variable
+    return variables
 
 
 def tidy(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
@@ -287,65 +276,52 @@ def tidy(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
 
 def _lines(row: Row, *, levels: bool) -> pd.DataFrame:
     """The points of one feature; ``levels``: with their levels, empty where it has an axis."""
-    lines: dict[str, object] = {"term": [row.name] * len(row.z), "x": row.z}
+    lines: dict[str, Any] = {"term": [row.name] * len(row.z), "x": row.z}
     if levels:
         lines["level"] = row.levels or [""] * len(row.z)
-    lines |= {"estimate": centre_of(row.dataset, "curve")[0]} | _errors(row.dataset, "curve")
+    lines |= _columns_of(row.dataset, "curve")
     for name in ("effect", "heterogeneity"):
         if name in estimated(row.dataset):
-            lines[name] = centre_of(row.dataset, name)[0]
-            lines[f"{name}_se"] = row.dataset[f"{name}_se"].values[0]
-    return pd.DataFrame(lines)
+            lines[name] = centre_of(row.dataset, name)
+            lines[f"{name}_se"] = errors(row.dataset, name)
+    return pd.DataFrame({name: np.ravel(values) for name, values in lines.items()})
 
 
-def _errors(result: xr.Dataset, name: str) -> dict[str, FloatArray]:
-    """Standard error of an estimate, its parts, and its interval, of the first feature."""
-    columns = {"std_error": result[f"{name}_se"].values}
+def _columns_of(result: xr.Dataset, name: str) -> dict[str, FloatArray]:
+    """An estimate, its standard error, the parts of that, and its interval, by column."""
+    columns = {"estimate": centre_of(result, name), "std_error": errors(result, name)}
     for part in ("model", "rows"):
-        if f"{name}_se_{part}" in result:
-            columns[f"std_error_{part}"] = result[f"{name}_se_{part}"].values
-    ends = result[f"{name}_ci"].transpose(..., "ci_bound").values
-    columns |= {"conf_low": ends[..., 0], "conf_high": ends[..., 1]}
-    return {key: np.asarray(values)[0] for key, values in columns.items()}
+        variable = f"{name}_se_{part}"
+        # Errors of single members stay where no part is known.
+        if variable in result and "draw" not in result[variable].dims:
+            columns[f"std_error_{part}"] = values_of(result, variable, dims_of(name))
+    ends = result[f"{name}_ci"].transpose(*dims_of(name), "ci_bound").values
+    return columns | {"conf_low": ends[..., 0], "conf_high": ends[..., 1]}
 
 
 def glance(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
     """A line a feature: the average effect, sizes, and the range of the curve."""
     ensemble = with_intervals(ensemble, level)
-    names, n_members = feature_names(ensemble), int(ensemble["failed"].size)
-    lines: list[dict[str, object]] = []
-    for number, name in enumerate(names):
-        row = ensemble.isel(feature=[number])
-        line: dict[str, object] = {
-            "term": name,
-            "kind": str(row["feature_kind"].values[0]),
-            "n_members": n_members,
-            "n_failed": int(row["failed"].sum()),
-        }
-        if "average_effect" in estimated(row):
-            line |= {"estimate": float(centre_of(row, "average_effect")[0])}
-            line |= {key: float(value) for key, value in _errors(row, "average_effect").items()}
-            line |= _tested(row)
-            if is_unordered(row)[0]:
-                # An average over steps between levels without an order of their own.
-                line |= {key: np.nan for key in line if key not in FACTS}
-        for size in ("importance", "heterogeneity_output", "heterogeneity_index"):
-            if size in estimated(row):
-                line[size] = float(centre_of(row, size)[0])
-        curve = centre_of(row, "curve")[0]
-        finite = curve[np.isfinite(curve)]
-        line["curve_min"] = float(finite.min()) if len(finite) else np.nan
-        line["curve_max"] = float(finite.max()) if len(finite) else np.nan
-        lines.append(line)
-    return pd.DataFrame(lines)
-
-
-def _tested(row: xr.Dataset) -> dict[str, float]:
-    """Statistic and p-value of the average effect, where the members are refits."""
-    if not origin_of(row).is_tested:
-        return {}
-    tested = student(*(part(row, "average_effect") for part in (centre_of, errors, degrees_of)))
-    return {column: float(values[0]) for column, values in tested.items()}
+    columns: dict[str, Any] = {
+        "term": feature_names(ensemble),
+        "kind": ensemble["feature_kind"].values.astype(str),
+        "n_members": ensemble["failed"].size,
+        "n_failed": int(ensemble["failed"].sum()),
+    }
+    if "average_effect" in estimated(ensemble):
+        average = _columns_of(ensemble, "average_effect")
+        if origin_of(ensemble).is_tested:
+            degrees = degrees_of(ensemble, "average_effect")
+            average |= student(average["estimate"], average["std_error"], degrees)
+        # An average over steps between levels without an order of their own has no meaning.
+        unordered = is_unordered(ensemble)
+        columns |= {name: np.where(unordered, np.nan, values) for name, values in average.items()}
+    for size in ("importance", "heterogeneity_output", "heterogeneity_index"):
+        if size in estimated(ensemble):
+            columns[size] = centre_of(ensemble, size)
+    curve = pd.DataFrame(centre_of(ensemble, "curve"))
+    curve = curve.where(np.isfinite(curve))
+    return pd.DataFrame(columns | {"curve_min": curve.min(axis=1), "curve_max": curve.max(axis=1)})
 
 
 def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) -> xr.Dataset:
@@ -359,19 +335,10 @@ def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) ->
             )
     ensemble = with_intervals(ensemble, level)
     names = [name for name in estimated(ensemble) if name in TOTALS and name != "average_effect"]
-    variables: dict[str, Any] = {}
-    for name in names:
-        facts = facts_of(ensemble, name)
-        about = {"long_name": facts.long_name, "units": facts.units}
-        variables[name] = ("feature", centre_of(ensemble, name), about)
-        variables[f"{name}_ci"] = ensemble[f"{name}_ci"].variable
     attributes = ("output_name", "output_units", "bin_rule", "bin_parameters", "n_rows", "software")
     return xr.Dataset(
-        variables,
-        {
-            "feature": ensemble["feature"].variable,
-            "feature_kind": ensemble["feature_kind"].variable,
-        },
+        _with_ends(ensemble, names),
+        {name: ensemble[name].variable for name in ("feature", "feature_kind")},
         {
             "method": "effect sizes",
             **{name: ensemble.attrs[name] for name in attributes if name in ensemble.attrs},
