@@ -23,6 +23,7 @@ from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, in_order, software
 
 # The attribute ``variance``: how an error is made from the members.
@@ -438,15 +439,8 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
         values.append(
             np.arange(float(len(feature_levels))) if feature_levels else _axis(rows, n_grid)
         )
-    size = max(map(len, values))
-    value, level = (
-        np.full((len(names), size), np.nan),
-        np.full((len(names), size), "", dtype=object),
-    )
-    for number, points in enumerate(values):
-        value[number, : len(points)] = points
-        level[number, : len(levels[number])] = levels[number]
-    return MemberGrid(names, value, level.astype(np.str_))
+    texts = padded(levels, (max(map(len, values)),), missing="", dtype=object)
+    return MemberGrid(names, padded(values), texts.astype(np.str_))
 
 
 def _one(effect: xr.Dataset, number: int) -> Result:

@@ -391,7 +391,6 @@ def _coordinates(
     axes: Sequence[ProfileAxis], n_grid: int, units: Mapping[str, str]
 ) -> dict[str, Any]:
     """Features with their kinds and units, and the points of their grids, padded."""
-    values = padded([axis.grid for axis in axes], (n_grid,))
     coords: dict[str, Any] = {
         "feature": feature_coordinate([axis.name for axis in axes]),
         "feature_kind": ("feature", np.array([axis.kind for axis in axes])),
@@ -402,47 +401,41 @@ def _coordinates(
             {"long_name": "points of the grid"},
         ),
         "grid": ("grid", np.arange(n_grid), {"long_name": "point of the grid"}),
-        "grid_value": (
-            ("feature", "grid"),
-            np.array(values),
-            GRID_VALUE,
-        ),
+        "grid_value": _along_grids([axis.grid for axis in axes], n_grid),
     }
     if any(axis.levels is not None for axis in axes):
-        levels = [(axis.levels or []) + [""] * (n_grid - len(axis.levels or [])) for axis in axes]
-        about = {"long_name": "level of the category"}
-        coords["level"] = (("feature", "grid"), np.array(levels), about)
+        levels = [axis.levels or [] for axis in axes]
+        coords["level"] = _along_grids(levels, n_grid, "level of the category")
     if any(axis.pair is not None for axis in axes):
         coords |= _pair_coordinates(axes, n_grid)
     return coords
+
+
+def _along_grids(each: Sequence[Any], n_grid: int, texts: str = "") -> tuple[Any, ...]:
+    """Points of all features, padded: numbers, or ``texts``, which are called so."""
+    dims = ("feature", "grid")
+    if not texts:
+        return dims, padded(each, (n_grid,)), GRID_VALUE
+    values = padded(each, (n_grid,), missing="", dtype=object).astype(str)
+    return dims, values, {"long_name": texts}
 
 
 def _pair_coordinates(axes: Sequence[ProfileAxis], n_grid: int) -> dict[str, Any]:
     """Both features of pairs, and the points of the pairs: values, or levels of categories."""
     out: dict[str, Any] = {}
     for side, letter in enumerate("ab"):
-        names, values, levels = [], np.full((len(axes), n_grid), np.nan), []
-        for number, axis in enumerate(axes):
-            texts = [""] * n_grid
-            names.append("" if axis.pair is None else axis.pair[side].name)
-            if axis.pair is not None:
-                of_side, sizes = (
-                    axis.pair[side],
-                    [len(axis_of_side.grid) for axis_of_side in axis.pair],
-                )
-                points = np.indices(sizes)[side].ravel()
-                values[number, : len(points)] = of_side.grid[points]
-                if of_side.levels is not None:
-                    texts[: len(points)] = [of_side.levels[point] for point in points]
-            levels.append(texts)
+        names, values, levels = [], [], []
+        for pair in (axis.pair for axis in axes):
+            axis, points = None if pair is None else pair[side], np.zeros(0, dtype=np.intp)
+            if pair is not None:
+                points = np.indices([len(part.grid) for part in pair])[side].ravel()
+            names.append("" if axis is None else axis.name)
+            values.append(points if axis is None else axis.grid[points])
+            levels.append([axis.levels[p] for p in points] if axis and axis.levels else [])
         about = {"long_name": f"feature {letter} of the pair"}
         out[f"feature_{letter}"] = ("feature", np.array(names), about)
-        out[f"grid_value_{letter}"] = (("feature", "grid"), values, GRID_VALUE)
-        out[f"level_{letter}"] = (
-            ("feature", "grid"),
-            np.array(levels),
-            {"long_name": f"level of feature {letter}"},
-        )
+        out[f"grid_value_{letter}"] = _along_grids(values, n_grid)
+        out[f"level_{letter}"] = _along_grids(levels, n_grid, f"level of feature {letter}")
     return out
 
 
