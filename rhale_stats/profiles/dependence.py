@@ -181,10 +181,8 @@ def _smoothed(
     counts = counts_of(totals, n_rows)
     if not len(axis.grid):
         nan = np.full(len(values), np.nan)
-        nothing = {"weight_share": np.zeros(0), "smoothing": nan}
-        if inputs.missing == "bin":
-            nothing |= dict.fromkeys(BESIDE, nan)
-        return no_rows(len(values)) | counts | nothing
+        also = ("smoothing", *(BESIDE if inputs.missing == "bin" else ()))
+        return no_rows(len(values)) | counts | dict.fromkeys(also, nan)
     nominal, x = axis.levels is not None, axis.x[present]
     places = inputs.places(axis, present)
     share = places.share(weight)

@@ -499,6 +499,7 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
         **dict.fromkeys(("curve", "curve_std", "curve_se"), none),
         "curve_cov": np.zeros((n_outputs, 0, 0)),
         **dict.fromkeys(("curve_offset", "heterogeneity_output", "importance"), nan),
+        "weight_share": np.zeros(0),
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -381,9 +381,8 @@ def _average(
     counts = counts_of(totals, n_rows)
     if not len(axis.grid):
         n_outputs = max(len(quotients.outputs.labels), 1)
-        nothing = {"weight_share": np.zeros(0), "output_error": np.zeros(n_outputs)}
-        empty = np.zeros(0)
-        return _Mean(no_rows(n_outputs) | counts | nothing, empty, np.zeros((n_outputs, 0)))
+        estimates = no_rows(n_outputs) | counts | {"output_error": np.zeros(n_outputs)}
+        return _Mean(estimates, np.zeros(0), np.zeros((n_outputs, 0)))
     places = inputs.places(axis)
     share = places.share(weight)
     alike = "none" if derivative else "mean" if centering == "none" else centering
@@ -470,20 +469,19 @@ def pdp_in_chunks(
     axes = _axes(inputs, seen, chunks, weights, own_grids, n_grid, grid_kind)
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
-    totals_and_sums = of_all(each, partial(_shares_of, varying, options.weight_kind), _sums_of_all)
-    if totals_and_sums is None:
+    sums = of_all(each, partial(_sums_of, varying, options.weight_kind), _sums_of_all)
+    if sums is None:
         raise ValueError("weights must be positive in some row; got none.")
-    totals, sums = totals_and_sums
-    shares = [values / totals.sums.weight for values in sums]
+    n_rows, rows, at_points = sums
+    shares = [weight / rows.weight for weight in at_points]
     quotients = inputs.quotients(model)
     check_centre(axes, centering)
     empty = [
-        _from_sample(inputs, quotients, axis, share, centering, squares=not totals.sums.counts)
+        _from_sample(inputs, quotients, axis, share, centering, squares=not rows.counts)
         for axis, share in zip(varying, shares, strict=True)
     ]
     work = partial(_moments_of, model, without_weights, varying, empty)
     moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
-    rows = totals.sums
     by_name = {}
     for axis, share, of_axis, error in zip(
         varying, shares, moments.of_axes, moments.error, strict=True
@@ -491,15 +489,12 @@ def pdp_in_chunks(
         profiles = of_axis.profiles(axis.grid, rows, centering)
         by_name[axis.name] = _of_profiles(profiles, share) | {"output_error": error}
     n_outputs = max(len(quotients.outputs.labels), 1)
-    nothing = no_rows(n_outputs) | {
-        "weight_share": np.zeros(0),
-        "output_error": np.zeros(n_outputs),
-    }
-    counts = counts_of(rows, totals.n_rows)
+    nothing = no_rows(n_outputs) | {"output_error": np.zeros(n_outputs)}
+    counts = counts_of(rows, n_rows)
     every = [counts | by_name.get(axis.name, nothing) for axis in axes]
     out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
     return out.assign_attrs(
-        n_rows=totals.n_rows,
+        n_rows=n_rows,
         model_calls=quotients.n_calls + moments.n_calls,
         model_rows=quotients.n_rows + moments.n_rows,
         weight_kind="none" if weights is None else options.weight_kind,
@@ -583,36 +578,31 @@ def _from_sample(
 # --- in a worker ----------------------------------------------------------------------------------
 
 
-class _Totals(NamedTuple):
-    n_rows: int
-    sums: kernel.Totals
+# Number of rows, sums of their weights, and those at the points of every grid.
+_Sums: TypeAlias = tuple[int, kernel.Totals, list[FloatArray]]
 
 
-def _shares_of(
+def _sums_of(
     axes: Sequence[ProfileAxis], weight_kind: str, chunk: Any, weight: Any
-) -> tuple[_Totals, list[FloatArray]] | None:
-    """Sums of weights of one chunk, and those of its rows at the points of every grid."""
+) -> _Sums | None:
+    """Sums over the rows of one chunk."""
     rows = _some(chunk, weight, ModelOptions())
     if rows is None:
         return None
     inputs, w = rows
-    sums = kernel.Totals.from_weights(w, inputs.table.n_rows, frequency=weight_kind == "frequency")
-    weights_of_points = [
-        kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * sums.weight
+    n_rows = inputs.table.n_rows
+    totals = kernel.Totals.from_weights(w, n_rows, frequency=weight_kind == "frequency")
+    at_points = [
+        kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * totals.weight
         for axis in axes
     ]
-    return _Totals(inputs.table.n_rows, sums), weights_of_points
+    return n_rows, totals, at_points
 
 
-def _sums_of_all(
-    chunks: Sequence[tuple[_Totals, list[FloatArray]]],
-) -> tuple[_Totals, list[FloatArray]]:
-    totals, shares = zip(*chunks, strict=True)
-    n_rows, sums = zip(*totals, strict=True)
-    return (
-        _Totals(sum(n_rows), kernel.Totals.merged(sums)),
-        [np.sum(share, axis=0) for share in zip(*shares, strict=True)],
-    )
+def _sums_of_all(chunks: Sequence[_Sums]) -> _Sums:
+    n_rows, totals, at_points = zip(*chunks, strict=True)
+    of_axes = [np.sum(each, axis=0) for each in zip(*at_points, strict=True)]
+    return sum(n_rows), kernel.Totals.merged(totals), of_axes
 
 
 class _ChunkMoments(NamedTuple):

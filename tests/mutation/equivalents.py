@@ -268,11 +268,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "same = same and apart [<= → <] 1e-09 * np.abs(behind.values).m…": ROUNDING,
     },
     ("profiles/pdp.py", "_average"): {
-        "nothing = {'weight_share': [np.zeros → np.ones](0), 'output_error': np.zeros(n_…": (
-            NO_ELEMENTS
-        ),
-        "empty = [np.zeros → np.ones](0)": NO_ELEMENTS,
-        "…uts) | counts | nothing, empty, [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
+        "return _Mean(estimates, [np.zeros → np.ones](0), np.zeros((n_outputs, 0)))": NO_ELEMENTS,
+        "…n _Mean(estimates, np.zeros(0), [np.zeros → np.ones]((n_outputs, 0)))": NO_ELEMENTS,
     },
     ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
@@ -285,6 +282,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
             NO_ELEMENTS
         ),
+        "…rtance'), nan), 'weight_share': [np.zeros → np.ones](0)}": NO_ELEMENTS,
     },
     ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
