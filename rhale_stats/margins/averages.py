@@ -544,35 +544,38 @@ class _ByLevel(NamedTuple):
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
         """Averages of one output in all levels, with their errors."""
         weight, frequency = self.sample.weight, self.sample.frequency
-        n_levels, averaged_terms = len(self.texts), []
-        for term in terms:
-            means = kernel.bin_means(
-                term.values[:, -1], self.code, n_levels, weight, frequency=frequency
+        means = [
+            kernel.bin_means(
+                term.values[:, -1], self.code, len(self.texts), weight, frequency=frequency
             )
-            units = delta.of_bins(
-                *(term.values[:, -1], self.code, means, np.zeros(n_levels), weight, self.group),
+            for term in terms
+        ]
+        nothing = np.zeros(len(self.texts))
+        of_terms = [
+            delta.of_bins(
+                *(term.values[:, -1], self.code, of_term, nothing, weight, self.group),
                 frequency=frequency,
             )
-            averaged_terms.append((means, units, self._means(term.values)))
-        moved = np.concatenate([part.units.moved for _, part, _ in averaged_terms], axis=1)
-        units_of = averaged_terms[0][1].units._replace(moved=moved)
-        change = np.concatenate([part for *_, part in averaged_terms], axis=1)
+            for term, of_term in zip(terms, means, strict=True)
+        ]
+        moved = np.concatenate([term.units.moved for term in of_terms], axis=1)
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
-            alone = np.concatenate([part.n_effective <= 1 + 1e-12 for part, *_ in averaged_terms])
+            alone = np.concatenate([term.n_effective <= 1 + 1e-12 for term in means])
             moved[:, alone] = np.nan
-        covariances = self._covariances(directions, units_of, change[:-1])
+        units = of_terms[0].units._replace(moved=moved)
+        change = np.concatenate([self._means(term.values) for term in terms], axis=1)
+        covariances = self._covariances(directions, units, change[:-1])
         degrees = directions.degrees(
-            covariances, np.concatenate([part.degrees for _, part, _ in averaged_terms])
+            covariances, np.concatenate([term.degrees for term in of_terms])
         )
         made = errors(covariances) | {"df": degrees, "cov": covariances.total}
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
-        labelled = self._labelled(directions, terms, averaged_terms[0][0], average, made)
+        labelled = self._labelled(directions, terms, means[0], average, made)
         if covariances.n_equal is not None:
-            labelled.attrs["effective_units"] = float(
-                np.nanmin(covariances.n_equal, initial=np.inf)
-            )
-        return _Output(labelled, units_of, change[:-1])
+            n_equal = np.nanmin(covariances.n_equal, initial=np.inf)
+            labelled.attrs["effective_units"] = float(n_equal)
+        return _Output(labelled, units, change[:-1])
 
     def _covariances(
         self, directions: Directions, units: delta.Units, change: FloatArray
@@ -614,29 +617,25 @@ class _ByLevel(NamedTuple):
     ) -> xr.Dataset:
         n_groups = self.n_groups
         rows = "rows" if n_groups is None else f"rows in {n_groups} groups"
-        by = ("by",) if self.name else ()
-        shape = (len(terms), len(self.texts)) if by else (len(terms),)
         if isinstance(self.group, SamplingDesign):
             rows = design_text(self.group)
+        by = ("by",) if self.name else ()
+        inner = ("term", *by)
+        shape = (len(terms), len(self.texts)) if by else (len(terms),)
         texts = sources(directions, rows)
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
-        data = {"average": variable("average", average.reshape(shape), AVERAGES, ("term", *by))}
+        data = {"average": variable("average", average.reshape(shape), AVERAGES, inner)}
         for end, values in made.items():
-            dims = (
-                "term",
-                *by,
-                *(("term_other", *(f"{dim}_other" for dim in by)) * (end == "cov")),
-            )
-            shaped = values.reshape(shape * 2 if end == "cov" else shape)
-            name, about = (
-                f"average_{end}",
-                {"source": texts[end], "target": "average", "kind": kind},
-            )
+            is_square, name = end == "cov", f"average_{end}"
+            dims = (*inner, *(f"{dim}_other" for dim in inner)) if is_square else inner
+            shaped = values.reshape(shape * 2 if is_square else shape)
+            about = {"source": texts[end], "target": "average", "kind": kind}
             data[name] = variable(name, shaped, AVERAGES, dims, **about)
-        for name in ("n_obs", "weight_share"):
-            values = means.n_obs if name == "n_obs" else means.share
-            values = values.astype(np.int64) if name == "n_obs" else values
-            data[name] = variable(name, values if by else values[0], AVERAGES, by)
+        for name, rows_of_levels in (
+            ("n_obs", means.n_obs.astype(np.int64)),
+            ("weight_share", means.share),
+        ):
+            data[name] = variable(name, rows_of_levels if by else rows_of_levels[0], AVERAGES, by)
         coords: dict[str, Any] = {
             name: ("term", np.array([getattr(term, name) for term in terms]))
             for name in ("kind", "of", "contrast", "null")

@@ -35,13 +35,14 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.notes import how_made
 from rhale_stats.printing.text import (
+    Body,
     Page,
     bounds_text,
-    cell,
     includes_model,
     output_text,
     pvalue_text,
     source_of,
+    table_lines,
     table_of,
     uncertainty,
     uncertainty_line,
@@ -86,7 +87,7 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
     degrees = result["average_df"].values
     estimate = estimate_of(result, "average", degrees, long_name="average over the rows")
     out = with_intervals(result, {"average": estimate}, level, "normal")
-    ratios = _are_ratios(result)
+    ratios = _are_ratios(result).values
     if not ratios.any():
         return out
     values = np.where(ratios, estimate.values, 1.0)
@@ -96,10 +97,11 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
     return out.assign(average_ci=out["average_ci"].copy(data=ends).assign_attrs(about))
 
 
-def _are_ratios(result: xr.Dataset) -> NDArray[np.bool_]:
-    """Which averages are compared with 1, in the shape of all of them."""
+def _are_ratios(result: xr.Dataset) -> xr.DataArray:
+    """Which averages are compared with 1."""
     null = result.coords.get("null", xr.zeros_like(result["average"]))
-    return np.asarray((null == 1).broadcast_like(result["average"]).values)
+    are_ratios: xr.DataArray = (null == 1).broadcast_like(result["average"])
+    return are_ratios
 
 
 def vcov(result: xr.Dataset, feature: object, estimand: str) -> xr.DataArray:
@@ -170,43 +172,37 @@ def is_compared(result: xr.Dataset) -> NDArray[np.bool_]:
 def tidy(result: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of averages: a line an average."""
     result = with_part_facts(result)
-    ends = kept_interval(result, "average", level)
-    if ends is None:
-        ends = confint(result, None, level, None)["average_ci"].values
+    if kept_interval(result, "average", level) is None:
+        result = confint(result, None, level, None)
+    average, ends = result["average"], result["average_ci"]
+    order = [dim for dim in ("by", "term") if dim in average.dims]
+
+    def column(array: xr.DataArray) -> NDArray[Any]:
+        return np.ravel(array.broadcast_like(average).transpose(*order).values)
+
+    values, se, degrees = (column(result[f"average{end}"]) for end in ("", "_se", "_df"))
+    table = {name: column(result[name]) for name in ("of", "contrast", *order[:-1])}
+    table = {"term": table.pop("of"), **table, "estimate": values, "std_error": se}
     tests = includes_model(result, "average") or "p_value_adjusted" in result
-    tests = tests and not is_location(result)
-    ratios, frames = _are_ratios(result), []
-    for number, by in enumerate(result["by"].values.tolist() if "by" in result.dims else [None]):
-        place = (slice(None),) if by is None else (slice(None), number)
-        values, se, degrees = (result[f"average{end}"].values[place] for end in ("", "_se", "_df"))
-        lines: dict[str, object] = {
-            "term": result["of"].values,
-            "contrast": result["contrast"].values,
-        }
-        lines |= {} if by is None else {"by": by}
-        lines |= {"estimate": values, "std_error": se}
-        if tests:
-            ratio = ratios[place]
-            distance = np.where(ratio, np.log(np.where(ratio, values, 1.0)), values)
-            error = se / np.where(ratio, values, 1.0)
-            lines |= student(distance, error, degrees)
-        lines |= {name: result[name].values for name in TESTS if name in result}
-        lines |= {"conf_low": ends[place][:, 0], "conf_high": ends[place][:, 1]}
-        frames.append(pd.DataFrame(lines))
-    return pd.concat(frames, ignore_index=True)
+    if tests and not is_location(result):
+        # The logarithm of a ratio is compared with 0, and its error is relative.
+        ratio = column(_are_ratios(result))
+        scale = np.where(ratio, values, 1.0)
+        table |= student(np.where(ratio, np.log(scale), values), se / scale, degrees)
+    table |= {name: column(result[name]) for name in TESTS if name in result}
+    low, high = (column(ends.isel(ci_bound=end)) for end in (0, 1))
+    return pd.DataFrame(table | {"conf_low": low, "conf_high": high})
 
 
-def _body(result: xr.Dataset, level: float) -> tuple[list[list[str]], list[str], list[str]]:
+def _body(result: xr.Dataset, level: float) -> Body:
     table = tidy(result, level)
+    heads = HEADS | dict(zip(("conf_low", "conf_high"), bounds_text(level), strict=True))
+    if result.attrs["method"] == HYPOTHESES:
+        heads["estimate"] = "estimate"
     names = [name for name in NUMBERS if name in table]
-    heads = HEADS | ({"estimate": "estimate"} if result.attrs["method"] == HYPOTHESES else {})
-    ends = iter(bounds_text(level))
-    lines = [[cell(line, name) for name in names] for _, line in table.iterrows()]
-    stubs = [
-        " ".join(part for part in (line["term"], line["contrast"], line.get("by", "")) if part)
-        for _, line in table.iterrows()
-    ]
-    return lines, [heads.get(name) or next(ends) for name in names], stubs
+    texts = [name for name in ("term", "contrast", "by") if name in table]
+    stubs = [" ".join(filter(None, line)) for line in table[texts].to_numpy()]
+    return table_lines(table, names), [heads[name] for name in names], stubs
 
 
 def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
@@ -222,11 +218,10 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Standard errors: {attrs['parameters']}. "
         f"Intervals: pointwise, {how_made(result, 'average', level)}.",
         *_meant(result),
+        *_few_groups(result),
+        *_not_estimable(result),
     ]
-    notes += [*_few_groups(result), *_not_estimable(result)]
-    lines, heads, stubs = _body(result, level)
-    title = _title(result)
-    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
+    return Summary(with_facts(cells, _title(result), *_body(result, level)), notes)
 
 
 def _title(result: xr.Dataset) -> str:
@@ -354,18 +349,15 @@ def _labelled(
     }
     facts = {"source": estimates.source, "target": "function of estimates"}
     data = {name: _variable(name, values, **facts) for name, values in numbers.items()}
-    n_terms = len(combinations.texts)
+    texts = np.array(combinations.texts)
     coords: dict[str, Any] = {
-        name: ("term", np.array(values))
-        for name, values in {
-            "term": combinations.texts,
-            "of": combinations.texts,
-            "kind": [kind] * n_terms,
-            "contrast": [""] * n_terms,
-            "null": [null] * n_terms,
-        }.items()
+        "term": texts,
+        "of": ("term", texts),
+        "kind": ("term", np.full(len(texts), kind)),
+        "contrast": ("term", np.full(len(texts), "")),
+        "null": ("term", np.full(len(texts), null)),
+        "term_other": texts,
     }
-    coords["term_other"] = ("term_other", np.array(combinations.texts))
     attrs: dict[str, Any] = {name: result.attrs[name] for name in KEPT if name in result.attrs}
     attrs |= {
         "method": HYPOTHESES,

@@ -68,8 +68,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "size = max(BATCH_ANSWERS [// → *] n_answers, 1)": BLOCKS,
     },
     ("margins/averages.py", "_ByLevel.averages"): {
-        "units_of = averaged_terms[[0 → 1]][1].units._replace(moved=moved)": ALL_TERMS,
-        "…p.concatenate([part.n_effective [<= → <] 1 + 1e-12 for part, *_ in avera…": ROUNDING,
+        "units = of_terms[[0 → 1]].units._replace(moved=moved)": ALL_TERMS,
+        "…p.concatenate([term.n_effective [<= → <] 1 + 1e-12 for term in means])": ROUNDING,
     },
     ("diagnostics/checks.py", "_jumps"): {
         "rounding = rounding_of_output + [16 → 17] * float(np.finfo(np.float64).ep…": ROUNDING,
