@@ -44,9 +44,10 @@ from rhale_stats.ensembles.labelled import (
 from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
 from rhale_stats.inference.estimate import (
     BOUNDS,
-    BY_ERRORS,
+    Estimate,
     Variable,
     band,
+    by_errors,
     covariance_array,
     interval,
     joint_quantiles,
@@ -70,8 +71,6 @@ from rhale_stats.schema.features import feature_names, given_feature
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.variables import GRID_VALUE
-
-PARTS = {"rows": "by the rows", "model": "by the model"}
 
 
 def std_error(
@@ -99,19 +98,18 @@ def with_errors(ensemble: xr.Dataset) -> xr.Dataset:
     variables = {}
     for name in estimated(ensemble):
         facts, error = facts_of(ensemble, name, of_rows=True), error_of(ensemble, name)
-        text, attributes = f"standard error of the {facts.long_name}", {"target": facts.target}
-        attributes = {"units": facts.units, **attributes}
-        about = {"long_name": text, **attributes, "source": facts.source}
-        variables[f"{name}_se"] = (facts.dims, np.sqrt(error.variance), about)
-        sources = {"rows": "rows", "model": facts_of(ensemble, name).source}
-        for part, values in (("rows", error.rows), ("model", error.model)):
-            if np.isfinite(error.rows).any():
-                about = {
-                    "long_name": f"{text}, {PARTS[part]}",
-                    **attributes,
-                    "source": sources[part],
-                }
-                variables[f"{name}_se_{part}"] = (facts.dims, np.sqrt(values), about)
+        text = f"standard error of the {facts.long_name}"
+        about = {"long_name": text, "units": facts.units, "target": facts.target}
+        variables[f"{name}_se"] = (
+            facts.dims,
+            np.sqrt(error.variance),
+            about | {"source": facts.source},
+        )
+        if np.isfinite(error.rows).any():
+            sources = {"rows": "rows", "model": facts_of(ensemble, name).source}
+            for part, values in (("rows", error.rows), ("model", error.model)):
+                of_part = about | {"long_name": f"{text}, by the {part}", "source": sources[part]}
+                variables[f"{name}_se_{part}"] = (facts.dims, np.sqrt(values), of_part)
         if np.isfinite(error.degrees).any():
             about = {"long_name": f"degrees of freedom of the {text}", "units": "1"}
             variables[f"{name}_df"] = (facts.dims, np.asarray(error.degrees), about)
@@ -183,30 +181,30 @@ def confint(ensemble: xr.Dataset, boot: object, level: float, method: str | None
     check_choice("method", chosen, origin.methods)
     variables = {}
     for name in estimated(ensemble):
-        ends, how = _ends(ensemble, name, origin, level, chosen)
         facts = facts_of(ensemble, name, of_rows=chosen == "normal")
+        if chosen == "normal":
+            se, degrees = errors(ensemble, name), degrees_of(ensemble, name)
+            estimate = Estimate(centre_of(ensemble, name), facts, se, degrees, log=name in SIZES)
+            ends, how = by_errors(estimate, level)
+        else:
+            ends, how = _by_members(ensemble, name, level, chosen)
         variables[f"{name}_ci"] = _said(interval(facts, ends, level, how), origin)
     return ensemble.assign(variables).assign_coords(BOUNDS)
 
 
-def _ends(
-    ensemble: xr.Dataset, name: str, origin: Origin, level: float, method: str
+def _by_members(
+    ensemble: xr.Dataset, name: str, level: float, method: str
 ) -> tuple[FloatArray, str]:
-    """Ends (..., 2) of the intervals of one estimate, and how they are made."""
-    centre = centre_of(ensemble, name)
-    if method == "normal":
-        half = intervals.student(level, degrees_of(ensemble, name)) * errors(ensemble, name)
-        if name in SIZES:
-            return intervals.log_scale(centre, half), f"{BY_ERRORS} on the log scale"
-        return intervals.around(centre, half), BY_ERRORS
+    """Ends (..., 2) of the intervals of one estimate by its members, and how they are made."""
     values = scaled(ensemble, name)
     if method == "hdi":
         ends = shortest(values, level)
     elif method == "eti":
         ends = intervals.equal_tailed(values, level)
     else:
-        ends = intervals.of_replicates(values, centre, level, method)
-    how = f"{HOW[method]}, scaled to all rows" if origin.kind == SUBSAMPLES else HOW[method]
+        ends = intervals.of_replicates(values, centre_of(ensemble, name), level, method)
+    is_scaled = origin_of(ensemble).kind == SUBSAMPLES
+    how = f"{HOW[method]}, scaled to all rows" if is_scaled else HOW[method]
     return np.maximum(ends, 0.0) if name in SIZES else ends, how
 
 
@@ -225,17 +223,9 @@ def shortest(draws: FloatArray, level: float) -> FloatArray:
 def _said(variable: Variable, origin: Origin) -> Variable:
     """The same interval or band with the words for what it is."""
     dims, values, attrs = variable
-    what = str(attrs["long_name"])
     words = WORDS.get(origin.interval, SPREAD)
-    return (
-        dims,
-        values,
-        {
-            **attrs,
-            "ci_kind": origin.interval,
-            "long_name": what.replace(WORDS["confidence"], words),
-        },
-    )
+    long_name = str(attrs["long_name"]).replace(WORDS["confidence"], words)
+    return dims, values, attrs | {"ci_kind": origin.interval, "long_name": long_name}
 
 
 def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.Dataset:
@@ -254,7 +244,7 @@ def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.D
         ends = intervals.around(centre, quantiles * se)
         dims, values, attrs = _said(band(facts_of(ensemble, name), ends, level), origin)
         if not origin.is_estimated:
-            attrs = {**attrs, "method": BY_MEMBERS}
+            attrs = attrs | {"method": BY_MEMBERS}
         variables[f"{name}_band"] = dims, values, attrs
     return ensemble.assign(variables).assign_coords(BOUNDS)
 
@@ -329,15 +319,10 @@ def wald_test(
             "Use confband(effect)."
         )
     names = feature_names(ensemble)
-    tests = [_tested(ensemble, name, null, origin) for name in names]
-    statistic, p_value, reason = zip(*tests, strict=True)
+    tests = zip(*(_tested(ensemble, name, null, origin) for name in names), strict=True)
     return labelled_test(
         names_of(ensemble),
-        {
-            "statistic": np.array(statistic),
-            "p_value": np.array(p_value),
-            "reason": np.array(reason),
-        },
+        dict(zip(("statistic", "p_value", "reason"), map(np.array, tests), strict=True)),
         adjust,
         null=NULLS[null],
         source=origin.source,
