@@ -102,24 +102,16 @@ class RefitTable(NamedTuple):
 
     def resampled(self, rng: np.random.Generator) -> IntArray:
         """Rows of a bootstrap sample: from every stratum as many units as it has, with repeats."""
-        return self.rows_of(
-            np.concatenate(
-                [units[rng.integers(len(units), size=len(units))] for units in self.strata]
-            )
-        )
+        drawn = [units[rng.integers(len(units), size=len(units))] for units in self.strata]
+        return self.rows_of(np.concatenate(drawn))
 
     def subsampled(self, sizes: Sequence[int], rng: np.random.Generator) -> IntArray:
         """Rows of a sample without repeats, in the order of the table, of so many units each."""
-        return np.sort(
-            self.rows_of(
-                np.concatenate(
-                    [
-                        rng.choice(units, size=size, replace=False)
-                        for units, size in zip(self.strata, sizes, strict=True)
-                    ]
-                )
-            )
-        )
+        drawn = [
+            rng.choice(units, size=size, replace=False)
+            for units, size in zip(self.strata, sizes, strict=True)
+        ]
+        return np.sort(self.rows_of(np.concatenate(drawn)))
 
     def folds(self, n_folds: int, rng: np.random.Generator) -> list[IntArray]:
         """Rows of every fold, in the order of the table; strata are dealt out evenly."""
@@ -540,19 +532,13 @@ def cross_effects(
         "test_over_train": float(np.mean(held_out / (len(table.data) - held_out))),
     }
     out = labelled(members, grid, whole, _pooled(members, held_out), n_repeats, facts)
-    sizes = {"n_held_out": held_out, "n_train": len(table.data) - held_out}
-    words = {"n_held_out": "rows held out", "n_train": "rows that the model was fitted to"}
-    shape = (n_repeats, n_folds)
-    return out.assign(
-        {
-            name: (
-                ("chain", "draw"),
-                values.reshape(shape),
-                {"long_name": words[name], "units": "rows"},
-            )
-            for name, values in sizes.items()
-        }
-    )
+    for name, sizes, what in (
+        ("n_held_out", held_out, "rows held out"),
+        ("n_train", len(table.data) - held_out, "rows that the model was fitted to"),
+    ):
+        about = {"long_name": what, "units": "rows"}
+        out[name] = (("chain", "draw"), sizes.reshape(n_repeats, n_folds), about)
+    return out
 
 
 def _check_takes_two(estimate: Callable[[Any, Any], xr.Dataset]) -> None:
