@@ -197,7 +197,6 @@ def replicates(
     """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
     names, centering = feature_names(profile), str(profile.attrs["centering"])
     n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
-    over_row_sets = profile.attrs["method"] in KEPT
     features = [rows_behind(ice, name) for name in names]
     n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
     shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
@@ -216,22 +215,15 @@ def replicates(
             has_curve = np.isfinite(profile["curve"].values[number, : len(rows_of_feature.grid)])
             n_empty[done, number] = np.isnan(drawn_estimates.curve[:, has_curve]).sum(axis=1)
             for name, values in zip(REPLICATED, drawn_estimates, strict=True):
-                place: tuple[int | slice, ...] = (
-                    done,
-                    number,
-                    *[slice(n) for n in values.shape[1:]],
-                )
+                place: Any = (done, number, *map(slice, values.shape[1:]))
                 out[name][place] = values
-    acceleration = [
-        _acceleration(rows_of_feature, centering, units) for rows_of_feature in features
-    ]
     made = labelled_draws(profile, out, ("obs", "ci_bound"))
-    if over_row_sets:
+    if profile.attrs["method"] in KEPT:
         dims = ("draw", *variable("n_empty", n_empty)[0])
         made["n_empty"] = variable("n_empty", n_empty, dims)
-    return made.assign(
-        curve_acceleration=variable("curve_acceleration", padded(acceleration, (n_grid,)))
-    )
+    each = [_acceleration(rows_of_feature, centering, units) for rows_of_feature in features]
+    acceleration = variable("curve_acceleration", padded(each, (n_grid,)))
+    return made.assign(curve_acceleration=acceleration)
 
 
 def _acceleration(
@@ -388,12 +380,9 @@ def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
         facts = own_facts(boot.isel(feature=number)).attrs
         n_units, n_strata = float(facts["n_units"]), int(facts["n_strata"])
         if grouped:
-            degrees_of_units = float(facts.get("units_df", n_units - 1))
-            degrees[number], n[number] = (
-                max(degrees_of_units - (n_strata - 1), 0.0),
-                degrees_of_units + 1,
-            )
-            n_units = max(degrees_of_units + 1, 2.0 * n_strata)
+            of_units = float(facts.get("units_df", n_units - 1))
+            degrees[number] = max(of_units - (n_strata - 1), 0.0)
+            n[number], n_units = of_units + 1, max(of_units + 1, 2.0 * n_strata)
         scheme = str(boot.attrs["scheme"])
         short[number] = resample.shortfall(scheme, n[number], degrees[number], n_units, n_strata)
     return Replicates(
@@ -873,19 +862,12 @@ def _with_errors(
     source_of_end = dict.fromkeys(("se", "cov", "df"), source)
     if directions is not None:
         about["kind"], source_of_end = KIND, sources(directions, source)
-    ends = dict.fromkeys(
-        end for errors_of_feature in errors_of_features for end in errors_of_feature
-    ) or dict.fromkeys(source_of_end)
+    # Where all features are constant, none has errors.
+    ends = dict.fromkeys(end for each in errors_of_features for end in each) or source_of_end
     made = {}
     for end in ends:
         shape = (n_grid, n_grid) if end == "cov" else (n_grid,)
-        values = padded(
-            [
-                errors_of_feature.get(end, np.full(shape, np.nan))
-                for errors_of_feature in errors_of_features
-            ],
-            shape,
-        )
+        values = padded([each.get(end, np.nan) for each in errors_of_features], shape)
         made[f"curve_{end}"] = variable(f"curve_{end}", values, source=source_of_end[end], **about)
     out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
     for name in ("n_groups", "parameters", "fitted_model"):
