@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -215,18 +216,9 @@ class Draws(NamedTuple):
     def read(cls, draws: Any, by_chain: bool) -> Draws:
         """Of an array, a mapping, or what ArviZ and xarray hold, checked."""
         draws = _posterior(draws)
-        if isinstance(draws, xr.Dataset):
-            arrays = {str(name): _by_chain(array) for name, array in draws.data_vars.items()}
-        elif isinstance(draws, xr.DataArray):
-            return cls._checked({"": _by_chain(draws)}, alone=True)
-        elif isinstance(draws, Mapping):
-            arrays = {str(name): _chained(values, by_chain) for name, values in draws.items()}
-        else:
-            return cls._checked({"": _chained(draws, by_chain)}, alone=True)
-        return cls._checked(arrays, alone=False)
-
-    @classmethod
-    def _checked(cls, arrays: dict[str, NDArray[Any]], *, alone: bool) -> Draws:
+        alone = not isinstance(draws, Mapping)
+        by_name = {"": draws} if alone else draws
+        arrays = {str(name): _chained(values, by_chain) for name, values in by_name.items()}
         shapes = {array.shape[:2] for array in arrays.values()}
         if len(shapes) != 1 or 0 in next(iter(shapes)):
             came = " and ".join(map(str, sorted(shapes))) or "none"
@@ -517,8 +509,8 @@ class _DrawRequest(NamedTuple):
         self, members: Members, n_jobs: int | None, done: Callable[[int], object]
     ) -> _MemberEstimates:
         """The effects of all members, on one grid."""
-        first, *others = members.portions
-        begun = self._parts(first)
+        first_portion, *others = members.portions
+        begun = self._parts(first_portion)
         # Local effects of every feature are taken as those of the first model were.
         how = None
         if self.method == "rhale":
@@ -530,33 +522,31 @@ class _DrawRequest(NamedTuple):
         def told(parts: Sequence[object]) -> None:
             done(len(parts))
 
+        def parts(model: Any) -> list[xr.Dataset]:
+            return self._parts(model, how)
+
+        partitions: dict[str, Partition] | None = None
         if self.searches:
-            rest = in_processes(lambda model: self._parts(model, how), others, processes, told)
-            locals_ = [local for parts in (begun, *rest) for local in parts]
-            partitions: dict[str, Partition] = {}
-            self._effect(_mean_of(locals_), partitions)
-            effect = self._effect(locals_[0], partitions)
-            grid = common_grid([effect], self.n_grid, "models")
-            values = in_processes(
-                lambda local: on_grid(self._effect(local, partitions), grid),
-                locals_[1:],
-                processes,
+            # The local effects of all members have to be there before any bin.
+            portions = in_processes(parts, others, processes, told)
+            begun += chain.from_iterable(portions)
+            partitions = {}
+            self._effect(_mean_of(begun), partitions)
+        effect = self._effect(begun[0], partitions)
+        grid = common_grid([effect], self.n_grid, "models")
+
+        def values(local: xr.Dataset) -> dict[str, FloatArray]:
+            return on_grid(self._effect(local, partitions), grid)
+
+        members_of_grid = [on_grid(effect, grid)]
+        if self.searches:
+            members_of_grid += in_processes(values, begun[1:], processes)
+        else:
+            rest = in_processes(
+                lambda model: list(map(values, parts(model))), others, processes, told
             )
-            return _MemberEstimates([on_grid(effect, grid), *values], grid, effect)
-        effects = [self._effect(local) for local in begun]
-        grid = common_grid(effects[:1], self.n_grid, "models")
-        values = [on_grid(member_effect, grid) for member_effect in effects]
-        rest_on = in_processes(
-            lambda model: [on_grid(self._effect(local), grid) for local in self._parts(model, how)],
-            others,
-            processes,
-            told,
-        )
-        return _MemberEstimates(
-            [*values, *[member_values for part in rest_on for member_values in part]],
-            grid,
-            effects[0],
-        )
+            members_of_grid += [*map(values, begun[1:]), *chain.from_iterable(rest)]
+        return _MemberEstimates(members_of_grid, grid, effect)
 
     def _parts(self, model: Any, how: Mapping[str, str] | None = None) -> list[xr.Dataset]:
         """Local effects, or the profile, of every member of a portion."""

@@ -532,7 +532,8 @@ def _lean(effect: xr.Dataset) -> xr.Dataset:
 def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str, Any]:
     """Estimates and errors of one feature with bins, or with levels."""
     if not levels:
-        return {**values_at(row, z), **_named(errors_at(row, z))}
+        of_rows = {f"{name}_se_rows": error for name, error in errors_at(row, z).items()}
+        return {**values_at(row, z), **of_rows}
     positions = _positions(levels, level_names(row))
     # Steps from one level to the next, where the two are neighbours here, too.
     step = np.append(np.where(positions[1:] == positions[:-1] + 1, positions[:-1], -1), -1)
@@ -581,10 +582,6 @@ def _of_profile(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, 
             # The error of a mean of two points is at most the mean of their errors.
             out[key] = np.interp(z, _points(row), row[name].values, np.nan, np.nan)
     return out
-
-
-def _named(errors: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"{name}_se_rows": values for name, values in errors.items()}
 
 
 # --- all members ----------------------------------------------------------------------------------
