@@ -697,7 +697,7 @@ class FromModel:
         np.add.at(mean.T, outputs.cell, answers * weight[:, None])
         total = np.bincount(outputs.cell, weight, len(outputs.grid))
         mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-        centre = outputs.centre(outputs.means(outputs.values), centering)
+        centre = outputs.centre(centering)
         constant = mean @ (total / total.sum() if centre is None else centre)
         return np.asarray(mean - constant[:, None])
 

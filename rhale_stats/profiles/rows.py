@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -99,52 +100,52 @@ class BinnedOutputs(_Behind):
     cell: IntArray
     name: str
 
-    def means(self, values: FloatArray) -> kernel.BinMeans:
-        """Of these values in the bins."""
+    @cached_property
+    def means(self) -> kernel.BinMeans:
+        """Means in the bins."""
         return kernel.bin_means(
-            values, self.cell, len(self.grid), self.weight, frequency=self.frequency
+            self.values, self.cell, len(self.grid), self.weight, frequency=self.frequency
         )
 
     def curve(self, centering: str) -> FloatArray:
         """The M-plot itself."""
-        means = self.means(self.values)
-        return means.mean - kernel.bin_curve(means, self.grid, centering).offset
+        return self.means.mean - kernel.bin_curve(self.means, self.grid, centering).offset
 
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
-        means = self.means(self.values)
-        return kernel.bin_influences(self.values, self.cell, means, self.grid, centering)
+        return kernel.bin_influences(self.values, self.cell, self.means, self.grid, centering)
 
-    def centre(self, means: kernel.BinMeans, centering: str) -> FloatArray | None:
+    def centre(self, centering: str) -> FloatArray | None:
         """Weights of bins in the constant; None of the mean over rows, 0 without a constant."""
         if centering == "mean":
             return None
-        centre, has_rows = np.zeros(len(self.grid)), means.share > 0
-        centre[has_rows] = kernel.centre_of(centering, self.grid[has_rows], means.share[has_rows])
+        share = self.means.share
+        centre, has_rows = np.zeros(len(self.grid)), share > 0
+        centre[has_rows] = kernel.centre_of(centering, self.grid[has_rows], share[has_rows])
         return centre
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
         """Every bin has rows of its own."""
-        means = self.means(self.values)
+        gone = self.means.share == 0
         units, degrees, n_units = delta.of_bins(
             self.values,
             self.cell,
-            means,
-            self.centre(means, centering),
+            self.means,
+            self.centre(centering),
             self.weight,
             group,
             frequency=self.frequency,
         )
         if group is None:
-            covariance = kernel.bin_curve(means, self.grid, centering).covariance
+            covariance = kernel.bin_curve(self.means, self.grid, centering).covariance
             return RowErrors(covariance, degrees, units)
-        few = np.flatnonzero((n_units < 2) & (means.share > 0))
+        few = np.flatnonzero((n_units < 2) & ~gone)
         if len(few):
             raise ValueError(
                 f"groups must be at least two in every bin; bin {few[0]} of feature {self.name!r} "
                 f"has rows of 1. Use fewer bins or larger groups of levels."
             )
-        covariance, gone = units.moved.T @ units.moved, means.share == 0
+        covariance = units.moved.T @ units.moved
         covariance[gone] = covariance[:, gone] = np.nan
         return RowErrors(covariance, degrees, units)
 
@@ -153,9 +154,8 @@ class BinnedOutputs(_Behind):
         counts = self.weight is None or self.frequency
         base = None if counts else self.weight
         drawn = self.base[:, None] * drawn if counts else drawn
-        means = self.means(self.values)
-        centre = self.centre(means, centering)
-        return kernel.bin_replicates(self.values, self.cell, means, centre, base, drawn)
+        centre = self.centre(centering)
+        return kernel.bin_replicates(self.values, self.cell, self.means, centre, base, drawn)
 
 
 @dataclass(frozen=True)
