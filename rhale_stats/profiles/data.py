@@ -55,11 +55,6 @@ def check_centre(axes: Sequence[ProfileAxis], centering: str) -> None:
             )
 
 
-def axis_names(a: ProfileAxis, b: ProfileAxis) -> str:
-    """The name of a pair of features."""
-    return f"{a.name}:{b.name}"
-
-
 def split_pairs(features: Any) -> tuple[Any, list[Any]]:
     """Single features, and pairs of them; None or an empty list where there are no single ones."""
     if features is None or isinstance(features, str | int | np.integer):
@@ -90,22 +85,22 @@ class ProfileAxis(NamedTuple):
 
         A row is at the pair of points nearest to its values.
         """
+        name = f"{a.name}:{b.name}"
         for axis in (a, b):
             if not len(axis.grid):
                 raise ValueError(
                     f"features of a pair must vary; {axis.name!r} has one value. Leave the pair "
-                    f"{axis_names(a, b)!r} out."
+                    f"{name!r} out."
                 )
         n_pairs = len(a.grid) * len(b.grid)
         if n_pairs > MAX_PAIRS:
             raise ValueError(
-                f"n_grid must leave at most {MAX_PAIRS:,} pairs of points; {axis_names(a, b)!r} "
-                f"has {n_pairs:,}. Take a smaller n_grid, or join levels."
+                f"n_grid must leave at most {MAX_PAIRS:,} pairs of points; {name!r} has "
+                f"{n_pairs:,}. Take a smaller n_grid, or join levels."
             )
-        near_a, near_b = a.nearest(), b.nearest()
         texts = [f"{text}, {other}" for text in a.point_texts() for other in b.point_texts()]
         grid = np.arange(float(n_pairs))
-        x, name = near_a * len(b.grid) + near_b, axis_names(a, b)
+        x = a.nearest() * len(b.grid) + b.nearest()
         return cls(name, a.position, NOMINAL, x, grid, grid, texts, (a, b))
 
     def nearest(self) -> FloatArray:

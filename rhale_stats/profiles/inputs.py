@@ -264,10 +264,18 @@ class ProfileInputs(Sample):
         centering: str,
     ) -> xr.Dataset:
         """Results of all features, padded to the longest grid."""
+        labels: Sequence[Any] = []
+        names: Sequence[str] = []
+        asked: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
         if quotients is not None:
             quotients.check_size()
+            labels, names = quotients.outputs.labels, quotients.outputs.names
+            asked = {
+                "answers_from": quotients.outputs.answers_from,
+                "model_calls": quotients.n_calls,
+                "model_rows": quotients.n_rows,
+            }
         n_grid = max(*[len(axis.grid) for axis in axes], 1)
-        labels = [] if quotients is None else quotients.outputs.labels
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
         data = {}
@@ -283,9 +291,7 @@ class ProfileInputs(Sample):
                 "centering": centering,
                 **self.facts,
                 "n_rows": self.table.n_rows,
-                **({} if quotients is None else {"answers_from": quotients.outputs.answers_from}),
-                "model_calls": 0 if quotients is None else quotients.n_calls,
-                "model_rows": 0 if quotients is None else quotients.n_rows,
+                **asked,
             },
         )
         # math [6]: a frequency weight is so many rows.
@@ -297,7 +303,7 @@ class ProfileInputs(Sample):
             out["n_missing"] = variable("n_missing", n_missing)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
-        return with_outputs(out, labels, [] if quotients is None else quotients.outputs.names)
+        return with_outputs(out, labels, names)
 
     def _counted(self, each: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
         """How many rows these are, of every feature."""
@@ -448,15 +454,12 @@ ESTIMATORS = {
     "m_plot": "mean output of the rows in the bin, math [42]",
     "shap_dependence": "smoothing spline through the Shapley values, math [45]",
 }
+BY_ROWS: dict[str, str | int | float] = {"source": "rows", "kind": "central limit theorem"}
 FACTS: dict[str, dict[str, str | int | float]] = {
     "curve_std": {"ddof": 1},
-    "curve_se": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
-    "curve_cov": {"source": "rows", "kind": "central limit theorem", "target": "curve"},
-    "missing_curve_se": {
-        "source": "rows",
-        "kind": "central limit theorem",
-        "target": "missing_curve",
-    },
+    "curve_se": BY_ROWS | {"target": "curve"},
+    "curve_cov": BY_ROWS | {"target": "curve"},
+    "missing_curve_se": BY_ROWS | {"target": "missing_curve"},
 }
 
 
