@@ -136,14 +136,12 @@ def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES, *, legend: bool
     """The answer as text, with so many lines of its table; of every output one after the other."""
     if several := outputs_in(tree):
         most = min(max_features, MIN_FEATURES)
-        heads = [f"{rule_of(label)}\n" for label in several]
         # What the columns mean is said once.
-        is_last = [label == list(several)[-1] for label in several]
-        texts = [
-            printed(part, most, legend=last)
-            for part, last in zip(several.values(), is_last, strict=True)
-        ]
-        return "\n\n".join(map("".join, zip(heads, texts, strict=True)))
+        last = list(several)[-1]
+        return "\n\n".join(
+            f"{rule_of(label)}\n{printed(part, most, legend=label == last)}"
+            for label, part in several.items()
+        )
     answers = answers_in(tree)
     attrs, lines = {**answers.attrs, **tree.attrs}, lines_of(answers)
     out = _wrapped(f"What moves {output_text(answers)}: {attrs.get('model', 'model')}")
