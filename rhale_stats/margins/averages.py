@@ -297,9 +297,9 @@ class _Column(NamedTuple):
     name: str
     position: int
     levels: Levels | None
-    contrast: Any
     source: Table
     place: int
+    contrast: Any = None
 
 
 class _Term(NamedTuple):
@@ -326,13 +326,13 @@ def _columns(
     is_grid: bool,
 ) -> list[_Column]:
     """Columns to change, in the order of the table or as named."""
-    table, sources = sample.table, {}
+    table = sample.table
     formula = columns_known_of(getattr(fitted.model, "results", None))
     named = set() if categorical is None else set(columns_named(table, categorical, "categorical"))
     chosen: Any = range(len(table.names))
     if features is not None:  # none of an empty list: the prediction alone
         chosen = columns_named(table, features) if np.size(features) else []
-    levels: dict[str, Levels | None] = {}
+    columns = []
     for position in chosen:
         name = table.names[position]
         has_levels = position in named or not table.is_numeric(position)
@@ -344,24 +344,21 @@ def _columns(
         in_fit = (is_grid or features is not None) and name in getattr(frame, "columns", ())
         if in_fit and table.series(position).nunique() < 2:
             rows, place = Sample.from_table(frame[[name]].dropna(), ModelOptions()), 0
-        sources[name] = (rows.table, place)
         if not has_levels and np.ptp(check_column(rows.table, place)) == 0:
             if features is None:
                 continue
             raise ValueError(
                 f"features must not be constant, as {name!r} is: it has no slope. Leave it out."
             )
-        levels[name] = levels_of(rows, place) if has_levels else None
+        levels = levels_of(rows, place) if has_levels else None
+        columns.append(_Column(name, position, levels, rows.table, place))
     by_name = contrasts_of(
         contrasts,
         table.names,
-        {name: levels_of_column is not None for name, levels_of_column in levels.items()},
+        {column.name: column.levels is not None for column in columns},
         lambda key: position_of(key, table.names, "contrasts"),
     )
-    return [
-        _Column(name, table.names.index(name), levels_of_column, by_name[name], *sources[name])
-        for name, levels_of_column in levels.items()
-    ]
+    return [column._replace(contrast=by_name[column.name]) for column in columns]
 
 
 def _terms(
