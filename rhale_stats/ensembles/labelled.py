@@ -424,21 +424,16 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     values, levels = [], []
     for number, name in enumerate(names):
         rows = [_one(effect, number) for effect in effects]
-        kinds = {is_categorical(row) for row in rows if _ends(row) is not None}
+        kinds = {is_categorical(row) for row in rows if len(_points(row))}
         if len(kinds) > 1:
             raise ValueError(
                 f"{what} must treat feature {name!r} in one way: it has levels in some effects and "
                 f"an axis in others."
             )
-        feature_levels = (
-            list(dict.fromkeys(label for row in rows for label in _levels(row)))
-            if True in kinds
-            else []
-        )
-        levels.append(feature_levels)
-        values.append(
-            np.arange(float(len(feature_levels))) if feature_levels else _axis(rows, n_grid)
-        )
+        labels = (label for row in rows for label in _levels(row)) if True in kinds else ()
+        levels.append(list(dict.fromkeys(labels)))
+        n_levels = len(levels[-1])
+        values.append(np.arange(float(n_levels)) if n_levels else _axis(rows, n_grid))
     texts = padded(levels, (max(map(len, values)),), missing="", dtype=object)
     return MemberGrid(names, padded(values), texts.astype(np.str_))
 
@@ -454,12 +449,6 @@ def _points(row: Result) -> FloatArray:
     return np.asarray(row["grid_value" if "grid" in row.dims else "edge_value"].values)
 
 
-def _ends(row: Result) -> tuple[float, float] | None:
-    """First and last point of one feature; None for a constant feature."""
-    points = _points(row)
-    return (float(points[0]), float(points[-1])) if len(points) else None
-
-
 def _levels(row: Result) -> list[str]:
     """Levels of one feature of an effect or a profile."""
     if not len(_points(row)):
@@ -472,10 +461,10 @@ def _axis(rows: Sequence[Result], n_grid: int) -> FloatArray:
     first = _points(rows[0])
     if all("grid" in row.dims and np.array_equal(_points(row), first) for row in rows):
         return first
-    ends = [end for row in rows if (end := _ends(row)) is not None]
-    if not ends:
+    points = np.concatenate([_points(row) for row in rows])
+    if not len(points):  # of constant features
         return np.full(n_grid, np.nan)
-    return np.linspace(min(low for low, _ in ends), max(high for _, high in ends), n_grid)
+    return np.linspace(np.nanmin(points), np.nanmax(points), n_grid)
 
 
 # --- one member -----------------------------------------------------------------------------------
