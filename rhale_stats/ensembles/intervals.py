@@ -62,7 +62,7 @@ from rhale_stats.inference.results import (
     labelled_test,
     no_difference,
 )
-from rhale_stats.profiles.data import check_profile, is_nominal, one_profile
+from rhale_stats.profiles.data import check_profile, levels_in, one_profile
 from rhale_stats.profiles.inference import degrees_of as profile_degrees
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import interpolation
@@ -490,8 +490,8 @@ def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
         return _ComparedCurve(row.z[finite], row.levels, partial(_of_row, row), row)
     if PROFILE.holds(result):
         profile = one_profile(result, name)
-        levels = [str(level) for level in profile["level"].values] if is_nominal(profile) else []
-        return _ComparedCurve(profile["grid_value"].values, levels, partial(_of_profile, profile))
+        z, evaluate = profile["grid_value"].values, partial(_of_profile, profile)
+        return _ComparedCurve(z, levels_in(profile), evaluate)
     effect = one_feature(result, name)
     if not effect.sizes["bin"]:
         return _ComparedCurve(np.zeros(0), [])

@@ -247,3 +247,8 @@ def pair_of(row: xr.Dataset) -> list[tuple[str, NDArray[np.generic]]]:
 def is_nominal(row: xr.Dataset) -> bool:
     """Whether the grid of one feature is levels of a category."""
     return str(row["feature_kind"].values) == NOMINAL
+
+
+def levels_in(row: xr.Dataset) -> list[str]:
+    """Levels that are the grid of one feature; none where it has an axis."""
+    return [str(level) for level in row["level"].values] if is_nominal(row) else []

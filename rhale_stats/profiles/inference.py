@@ -62,6 +62,7 @@ from rhale_stats.profiles.data import (
     ProfileAxis,
     check_profile,
     is_nominal,
+    levels_in,
     one_profile,
     pair_of,
     variable,
@@ -149,7 +150,7 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
     """Weights of the points of the grid in the curve at a value."""
     name, grid = str(row["feature"].values), row["grid_value"].values
     if is_nominal(row):
-        names = [level_text(level) for level in row["level"].values]
+        names = levels_in(row)
         if level_text(value) not in names:
             raise ValueError(
                 f"reference must be a level of {name!r}, {', '.join(map(repr, names))}; got "
@@ -320,11 +321,8 @@ def for_hypotheses(
     covariance = vcov(profile, feature, estimand or "curve")
     row = one_profile(with_errors(profile), feature)
     rows = profile if local is None else check_curves(local, profile)
-    names = [f"{value:.6g}" for value in row["grid_value"].values]
-    if is_nominal(row):
-        names = [level_text(level) for level in row["level"].values]
     return Estimates(
-        names,
+        levels_in(row) or [f"{value:.6g}" for value in row["grid_value"].values],
         np.asarray(row["curve"].values, dtype=np.float64),
         covariance.values,
         degrees_of(row),
@@ -518,7 +516,7 @@ def _of_pairs(
 
 def _check_grids(rows: tuple[xr.Dataset, xr.Dataset], name: str, *, in_bins: bool) -> None:
     """Raise ``ValueError`` unless both have the same points, bins or levels."""
-    levels = [row["level"].values.tolist() if is_nominal(row) else [] for row in rows]
+    levels = [levels_in(row) for row in rows]
     places = [row["grid_value"].values for row in rows]
     if in_bins:
         places = [np.append(row["bin_left"].values, row["bin_right"].values[-1:]) for row in rows]
@@ -651,9 +649,7 @@ class FromModel:
 
     def _grid(self, name: str) -> NDArray[Any]:
         row = one_profile(self.profile, name)
-        if not is_nominal(row):
-            return np.asarray(row["grid_value"].values)
-        return np.asarray(row["level"].values)
+        return np.asarray(levels_in(row) or row["grid_value"].values)
 
     def _missing(self) -> str:
         """What was done with missing values, as the numbers of rows show."""

@@ -33,7 +33,14 @@ from rhale_stats.printing.text import (
     uncertainty_line,
     with_facts,
 )
-from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile, pair_of
+from rhale_stats.profiles.data import (
+    METHOD_NAMES,
+    check_profile,
+    is_nominal,
+    levels_in,
+    one_profile,
+    pair_of,
+)
 from rhale_stats.profiles.inference import degrees_of
 from rhale_stats.schema.features import (
     feature_names,
@@ -169,9 +176,8 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
         row = one_profile(profile, name)
         lines: dict[str, object] = {"term": name, "x": row["grid_value"].values}
         if "level" in row.coords:
-            lines["level"] = (
-                row["level"].values if is_nominal(row) else np.full(row.sizes["grid"], "")
-            )
+            texts = levels_in(row) or [""] * row.sizes["grid"]
+            lines["level"] = np.array(texts, dtype=np.str_)
         for side in "ab" if "feature_b" in profile.coords else "":
             levels = row[f"level_{side}"].values
             values = row[f"grid_value_{side}"].values
@@ -215,8 +221,7 @@ def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataAr
             f"feature must be a single feature; {name!r} is a pair. tidy(profile) has the "
             f"values at its points."
         )
-    levels = row["level"].values.tolist() if is_nominal(row) else []
-    out = values_on_grid(x, row["grid_value"].values, row["curve"].values, levels, name)
+    out = values_on_grid(x, row["grid_value"].values, row["curve"].values, levels_in(row), name)
     return out.rename("curve").assign_attrs({**profile["curve"].attrs, "feature": name})
 
 
