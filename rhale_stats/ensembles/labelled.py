@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -590,14 +591,11 @@ def labelled(
     ``estimate`` are those of all rows, or means over the members.
     """
     reasons = [member for member in members if isinstance(member, str)]
-    sound = [member for member in members if not isinstance(member, str)]
+    known: list[Values] = [{} if isinstance(member, str) else member for member in members]
     variables: dict[str, Any] = {}
-    for name in dict.fromkeys(name for member in sound for name in member):
-        size = next(member[name].shape for member in sound if name in member)
-        absent = np.full(size, np.nan)
-        values = np.stack(
-            [absent if isinstance(member, str) else member.get(name, absent) for member in members]
-        )
+    for name in dict.fromkeys(chain.from_iterable(known)):
+        absent = np.full(next(member[name].shape for member in known if name in member), np.nan)
+        values = np.stack([member.get(name, absent) for member in known])
         dims = ("draw", "feature", "grid")[: values.ndim]
         variables[name] = (dims, values, _about(name))
     for name in (*ON_GRID, *TOTALS):
@@ -611,9 +609,7 @@ def labelled(
         xr.Dataset(
             variables,
             {
-                "feature": whole["feature"].variable,
-                "feature_kind": whole["feature_kind"].variable,
-                "feature_units": whole["feature_units"].variable,
+                **names_of(whole).coords.variables,
                 "grid_value": (("feature", "grid"), grid.value, GRID_VALUE),
                 "level": (("feature", "grid"), grid.level, {"long_name": "level"}),
             },
