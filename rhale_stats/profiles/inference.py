@@ -667,15 +667,13 @@ class FromModel:
         """Change of the curve by direction, and the ICE curves."""
         axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
-        last_curves: list[FloatArray] = []
-        total = np.zeros(0)
+        sums, last_curves = [], []
         for rows, curves, _ in inputs.curves(self.quotients, axis):
             w = np.ones(curves.shape[1]) if weight is None else weight[rows]
-            part = np.einsum("org,r->og", curves, w)
-            total = part if not last_curves else total + part
+            sums.append(np.einsum("org,r->og", curves, w))
             last_curves.append(curves[-1])
         values = np.concatenate(last_curves)
-        total = total / (len(values) if weight is None else weight.sum())
+        total = np.sum(sums, axis=0) / (len(values) if weight is None else weight.sum())
         if derivative:
             total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
         places = inputs.places(axis)
