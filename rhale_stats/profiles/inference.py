@@ -74,7 +74,7 @@ from rhale_stats.profiles.rows import (
     Curves,
     RowErrors,
     Shapley,
-    check_rows,
+    check_curves,
     rows_behind,
 )
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
@@ -409,43 +409,6 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
     by_name = {"curve": padded(quantiles, (profile.sizes["grid"],))}
     return with_bands(profile, {"curve": _curves(profile)}, by_name, level)
-
-
-def check_curves(ice: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
-    """ICE curves; refused unless the profile is their mean."""
-    if profile.attrs["method"] in KEPT:
-        return check_rows(ice, profile, parameter)
-    advice = "Make it on the same grid: ice(model, X, ...)."
-    checked = check_profile(ice, parameter, needs=("ice", "x"), advice=advice)
-    derivative = checked.attrs["ice_kind"] == "derivative"
-    if derivative != (profile.attrs.get("ice_kind") == "derivative"):
-        raise ValueError(
-            f"{parameter} and the profile must both be derivatives, or neither; take "
-            f"ice(..., kind='plain') for a profile of pdp."
-        )
-    for name in feature_names(profile):
-        row, other = one_profile(profile, name), one_profile(checked, name)
-        if not np.array_equal(row["grid_value"].values, other["grid_value"].values):
-            raise ValueError(
-                f"{parameter} must have the grid of the profile; that of feature {name!r} is "
-                f"another. {advice}"
-            )
-        if not other.sizes["grid"]:
-            continue
-        behind = rows_behind(checked, name)
-        curves = behind.values
-        mean = np.average(curves, axis=0, weights=behind.weight)
-        apart = mean - row["curve"].values
-        # But for a constant, the profile is the mean of the curves.
-        scale = float(np.abs(curves).max())
-        if profile.attrs["centering"] != "none":
-            apart = apart - apart.mean()
-        if len(curves) == 0 or np.abs(apart).max() > 1e-9 * scale:
-            raise ValueError(
-                f"{parameter} must hold the curves that the profile is the mean of; for feature "
-                f"{name!r} their mean is another. Make both of one model, X and weights."
-            )
-    return checked
 
 
 # --- two profiles ---------------------------------------------------------------------------------

@@ -72,6 +72,12 @@ class Curves(_Behind):
     places: kernel.Places
     derivative: bool
 
+    def curve(self, centering: str) -> FloatArray:
+        """Their mean."""
+        mean = np.average(self.values, axis=0, weights=self.weight)
+        share = self.places.share(self.weight)
+        return np.asarray(mean - kernel.centre_of(centering, self.grid, share) @ mean)
+
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve, (row, grid)."""
         return kernel.influences(self.values, self.grid, self.places, self.weight, centering)
@@ -273,34 +279,52 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutpu
     return Shapley(values, grid, weight, frequency, rows, places, smoother, smoothing)
 
 
-def check_rows(rows: object, profile: xr.Dataset, parameter: str) -> xr.Dataset:
-    """What keeps the rows; refused unless the profile is made of them."""
-    method = str(profile.attrs["method"])
-    advice = f"The rows of {method} are in its own result: pass that."
-    result = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
-    if result.attrs["method"] != method:
-        raise ValueError(
-            f"{parameter} must be what {method} returned, as the profile is; got that of "
-            f"{result.attrs['method']}."
-        )
-    centering = str(profile.attrs["centering"])
+def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
+    """ICE curves, or what keeps other rows; refused unless the profile is made of them."""
+    method, centering = str(profile.attrs["method"]), str(profile.attrs["centering"])
+    if method in KEPT:
+        advice = f"The rows of {method} are in its own result: pass that."
+        checked = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
+        if checked.attrs["method"] != method:
+            raise ValueError(
+                f"{parameter} must be what {method} returned, as the profile is; got that of "
+                f"{checked.attrs['method']}."
+            )
+    else:
+        advice = "Make it on the same grid: ice(model, X, ...)."
+        checked = check_profile(rows, parameter, needs=("ice", "x"), advice=advice)
+        kinds = [dataset.attrs.get("ice_kind") == "derivative" for dataset in (checked, profile)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(
+                f"{parameter} and the profile must both be derivatives, or neither; take "
+                f"ice(..., kind='plain') for a profile of pdp."
+            )
     for name in feature_names(profile):
-        row = one_profile(profile, name)
-        other = one_profile(result, name)
+        row, other = one_profile(profile, name), one_profile(checked, name)
         same = np.array_equal(row["grid_value"].values, other["grid_value"].values, equal_nan=True)
+        if not same and method not in KEPT:
+            raise ValueError(
+                f"{parameter} must have the grid of the profile; that of feature {name!r} is "
+                f"another. {advice}"
+            )
         if same and other.sizes["grid"]:
-            behind, curve = rows_behind(result, name), row["curve"].values
-            assert not isinstance(behind, Curves), "of the methods above"
-            again = behind.curve(centering)
-            same = np.array_equal(np.isnan(again), np.isnan(curve))
-            apart = np.abs(again - curve)[~np.isnan(curve)].max(initial=0.0)
-            same = same and apart <= 1e-9 * np.abs(behind.values).max()
-        if not same:
+            behind, curve = rows_behind(checked, name), row["curve"].values
+            again, known = behind.curve(centering), ~np.isnan(curve)
+            apart = np.abs(again - curve)[known]
+            same = bool((apart <= 1e-9 * np.abs(behind.values).max(initial=0.0)).all())
+            # Without a value where parameters are not estimable; or, of M-plots, in empty bins.
+            same = same and (method not in KEPT or np.array_equal(~np.isnan(again), known))
+        if not same and method in KEPT:
             raise ValueError(
                 f"{parameter} must hold the rows that the profile was made of; those of feature "
                 f"{name!r} make another curve. Pass the profile itself: its rows are in it."
             )
-    return result
+        if not same:
+            raise ValueError(
+                f"{parameter} must hold the curves that the profile is the mean of; for feature "
+                f"{name!r} their mean is another. Make both of one model, X and weights."
+            )
+    return checked
 
 
 class Smoother(NamedTuple):

@@ -264,8 +264,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "has_curve = ~np.isnan(curves)[.any → .all](axis=1) & (row.sizes['grid'] > …": ALL_OR_NONE,
         "cell = [np.zeros → np.ones](len(x), dtype=np.intp)": NO_BINS,
     },
-    ("profiles/rows.py", "check_rows"): {
-        "same = same and apart [<= → <] 1e-09 * np.abs(behind.values).m…": ROUNDING,
+    ("profiles/rows.py", "check_curves"): {
+        "same = bool((apart [<= → <] 1e-09 * np.abs(behind.values).m…": ROUNDING,
     },
     ("profiles/pdp.py", "_average"): {
         "return _Mean(estimates, [np.zeros → np.ones](0), np.zeros((n_outputs, 0)))": NO_ELEMENTS,
@@ -289,9 +289,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("profiles/inference.py", "relative_to"): {
         "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
-    },
-    ("profiles/inference.py", "check_curves"): {
-        "…es) == 0 or np.abs(apart).max() [> → >=] 1e-09 * scale:": ROUNDING,
     },
     ("h_statistics/inference.py", "_rounding"): {
         "…ive = np.divide(size, root, out=[np.zeros_like → np.ones_like](root), where=root > 0)": (
