@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -524,7 +525,7 @@ def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str
     if not levels:
         of_rows = {f"{name}_se_rows": error for name, error in errors_at(row, z).items()}
         return {**values_at(row, z), **of_rows}
-    positions = _positions(levels, level_names(row))
+    positions = pd.Index(level_names(row)).get_indexer(pd.Index(levels))
     # Steps from one level to the next, where the two are neighbours here, too.
     step = np.append(np.where(positions[1:] == positions[:-1] + 1, positions[:-1], -1), -1)
     out: dict[str, Any] = {}
@@ -548,11 +549,6 @@ def _of_levels(row: Result, name: str) -> FloatArray | None:
     return None
 
 
-def _positions(levels: list[str], others: list[str]) -> NDArray[np.intp]:
-    """Where the levels are among others, -1 of those that are not."""
-    return np.array([others.index(name) if name in others else -1 for name in levels], np.intp)
-
-
 def _taken(values: FloatArray, place: NDArray[np.intp], size: int) -> FloatArray:
     """Values at these places, NaN at places -1 and beyond the last."""
     out = np.full(size, np.nan)
@@ -567,7 +563,8 @@ def _of_profile(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, 
         if name not in row:
             continue
         if levels:
-            out[key] = _taken(row[name].values, _positions(levels, _levels(row)), len(z))
+            positions = pd.Index(_levels(row)).get_indexer(pd.Index(levels))
+            out[key] = _taken(row[name].values, positions, len(z))
         else:
             # The error of a mean of two points is at most the mean of their errors.
             out[key] = np.interp(z, _points(row), row[name].values, np.nan, np.nan)
