@@ -84,25 +84,26 @@ from rhale_stats.schema.padding import padded
 
 
 def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Dataset:
-    """One feature of a profile, relative to a value of it where one is given."""
-    row = one_profile(profile, feature)
-    return row if value is None else relative_to(row, value)
+    """One feature of a profile, whose curve is 0 at a value of it where one is given.
 
-
-def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
-    """A profile of one feature whose curve is 0 at a value, with intervals of the difference.
-
-    Their variances are those of F(z) - F(r), from the covariance of the curve; between two points
-    of the grid the curve at the value is interpolated. ICE curves are 0 there as well, and the
-    spread is theirs; without ICE curves the spread of differences is not known, and left out.
+    Its intervals are then those of the difference: variances are those of F(z) - F(r), from the
+    covariance of the curve; between two points of the grid the curve at the value is interpolated.
+    ICE curves are 0 there as well, and the spread is theirs; without ICE curves the spread of
+    differences is not known, and left out.
     """
+    row = one_profile(profile, feature)
+    if value is None:
+        return row
     if not is_nominal(row):
         value = float(as_numbers(as_values([value]), "reference")[0])
     weight = _place(row, value)
     text = level_text(value) if is_nominal(row) else number_text(value)
     name = label_of(row, str(row["feature"].values))
-    out = row.assign(curve=row["curve"] - float(weight @ row["curve"].values))
-    out = out.assign(curve_std=xr.full_like(row["curve_std"], np.nan))
+    curve = row["curve"].values
+    out = row.assign(
+        curve=row["curve"].copy(data=curve - float(weight @ curve)),
+        curve_std=xr.full_like(row["curve_std"], np.nan),
+    )
     out.attrs["reference"] = f"{name} = {text}"
     if "ice" in row:
         out = _with_rows(out, weight)
@@ -115,20 +116,19 @@ def relative_to(row: xr.Dataset, value: Any) -> xr.Dataset:
     se = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
     out = out.drop_vars(["curve_se_rows", "curve_ci_rows"], errors="ignore")
     out["curve_se"] = row["curve_se"].copy(data=se)
-    for end in ("curve_ci", "curve_band"):
-        if end not in row:
-            continue
-        level = float(row[end].attrs.get("ci_prob", 0.95))
-        quantile = intervals.student(level, degrees)
-        if end == "curve_band":
-            joint = of_one_scale(covariance, degrees)
-            quantile = joint_quantiles(
-                joint, degrees, level, intervals.N_DRAWS, np.random.default_rng(0)
-            )
-        half = np.where(se == 0, 0.0, quantile * se)
-        curve = out["curve"].values
-        ends = np.stack([curve - half, curve + half], -1)
-        out[end] = (("grid", "ci_bound"), ends, dict(row[end].attrs))
+    estimates = {"curve": estimate_of(out, "curve", degrees, long_name="the curve")}
+    levels = {
+        end: float(row[end].attrs.get("ci_prob", 0.95))
+        for end in ("curve_ci", "curve_band")
+        if end in row
+    }
+    if "curve_ci" in levels:
+        out = with_intervals(out, estimates, levels["curve_ci"], "normal")
+    if "curve_band" in levels:
+        level, rng = levels["curve_band"], np.random.default_rng(0)
+        joint = of_one_scale(covariance, degrees)
+        quantiles = joint_quantiles(joint, degrees, level, intervals.N_DRAWS, rng)
+        out = with_bands(out, estimates, {"curve": quantiles}, level)
     return out
 
 

@@ -287,9 +287,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/inputs.py", "_block"): {
         "sums = [np.zeros → np.ones](n_rows)": "of the sums only matters whether they are finite",
     },
-    ("profiles/inference.py", "relative_to"): {
-        "…k([curve - half, curve + half], [- → ]1)": "the last of two axes is axis 1",
-    },
     ("h_statistics/inference.py", "_rounding"): {
         "…ive = np.divide(size, root, out=[np.zeros_like → np.ones_like](root), where=root > 0)": (
             "a share of size 0 is 0, whatever it is multiplied by"
