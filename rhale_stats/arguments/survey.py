@@ -248,6 +248,13 @@ def design_text(design: SamplingDesign) -> str:
     return f"rows in {design.n_clusters} clusters{strata}"
 
 
+def units_text(group: IntArray | SamplingDesign | None) -> str:
+    """What varies in a standard error: rows, their groups, or the units of a design, in words."""
+    if isinstance(group, SamplingDesign):
+        return design_text(group)
+    return "rows" if group is None else f"rows in {int(group.max(initial=-1)) + 1} groups"
+
+
 def check_groups(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless this is a column or the design of a survey."""
     if not isinstance(value, SurveyDesign):

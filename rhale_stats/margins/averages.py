@@ -13,7 +13,7 @@ import xarray as xr
 
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import series_of_rows
-from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, row_groups, units_text
 from rhale_stats.arguments.words import listed, shown
 from rhale_stats.arrays import delta, local_effects
 from rhale_stats.arrays import profiles as kernel
@@ -613,13 +613,10 @@ class _ByLevel(NamedTuple):
         made: dict[str, FloatArray],
     ) -> xr.Dataset:
         n_groups = self.n_groups
-        rows = "rows" if n_groups is None else f"rows in {n_groups} groups"
-        if isinstance(self.group, SamplingDesign):
-            rows = design_text(self.group)
         by = ("by",) if self.name else ()
         inner = ("term", *by)
         shape = (len(terms), len(self.texts)) if by else (len(terms),)
-        texts = sources(directions, rows)
+        texts = sources(directions, units_text(self.group))
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
         data = {"average": variable("average", average.reshape(shape), AVERAGES, inner)}
         for end, values in made.items():

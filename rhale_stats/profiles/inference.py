@@ -11,7 +11,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.rows import as_numbers
-from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, design_text, row_groups
+from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, row_groups, units_text
 from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import intervals, resample
 from rhale_stats.arrays import profiles as kernel
@@ -552,10 +552,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             else no_difference(CONSTANT)
         )
     sides = " against ".join(str(comparison["curve_se"].attrs["source"]) for comparison in (a, b))
-    source = f"{sides}, independent"
-    if pairs is not None:
-        source = "pairs of rows" if n_groups is None else f"pairs of rows in {n_groups} groups"
-        source = f"pairs of {design_text(code)}" if isinstance(code, SamplingDesign) else source
+    source = f"{sides}, independent" if pairs is None else f"pairs of {units_text(code)}"
     return labelled_differences(differences, a, b, names, source, request)
 
 
@@ -679,10 +676,7 @@ def errors_of_profile(
     errors_of_features = [
         _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
     ]
-    source = "rows" if n_groups is None else f"rows in {n_groups} groups"
-    if isinstance(code, SamplingDesign):
-        source = design_text(code)
-    return _with_errors(profile, errors_of_features, source, n_groups, directions)
+    return _with_errors(profile, errors_of_features, units_text(code), n_groups, directions)
 
 
 def groups_of(
