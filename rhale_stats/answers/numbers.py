@@ -73,7 +73,8 @@ def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
     names = [name for name in AnswerLine.__annotations__ if name in answers.variables]
     columns = {name: answers[name].values for name in names}
     if "split_by" in columns:
-        columns["split_by"] = np.array([_label(answers, str(by)) for by in columns["split_by"]])
+        labels = _labels(answers)
+        columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
         columns["split_rule"] = np.array(
             [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
         )
@@ -95,8 +96,7 @@ def _plain(value: Any) -> Any:
 
 def with_labels(answers: xr.Dataset, rule: str) -> str:
     """A rule of columns with their names for people."""
-    names, labels = answers["feature"].values, answers["label"].values
-    label_of = {str(name): str(label) for name, label in zip(names, labels, strict=True)}
+    label_of = _labels(answers)
     changed = [name for name, label in label_of.items() if name != label]
     if not changed:
         return rule
@@ -104,10 +104,10 @@ def with_labels(answers: xr.Dataset, rule: str) -> str:
     return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: label_of[match[0]], rule)
 
 
-def _label(answers: xr.Dataset, column: str) -> str:
-    """The name for people of a column that may be a feature."""
-    names = [str(name) for name in answers["feature"].values]
-    return str(answers["label"].values[names.index(column)]) if column in names else column
+def _labels(answers: xr.Dataset) -> dict[str, str]:
+    """Names of features for people, by their names in the table."""
+    names, labels = answers["feature"].values, answers["label"].values
+    return {str(name): str(label) for name, label in zip(names, labels, strict=True)}
 
 
 # --- numbers --------------------------------------------------------------------------------------
