@@ -81,13 +81,11 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         title = f"{title} {output_text(profile)}"
         row, part = profile.sel(feature=name), profile.sel(feature=[name])
         table = tidy(part, level)
-        has_errors = "std_error" in table
-        heads = ["share", "curve", "std err", *bounds_text(level), "spread"]
-        numbers = ["estimate", "std_error", "conf_low", "conf_high", "spread"]
-        if not has_errors:
-            heads, numbers = ["share", "curve", "spread"], ["estimate", "spread"]
-        elif "p_value" in table:
-            heads[3:3], numbers[2:2] = ["t", "P"], ["statistic", "p_value"]
+        low, high = bounds_text(level)
+        columns = {"estimate": "curve", "std_error": "std err", "statistic": "t", "p_value": "P"}
+        columns |= {"conf_low": low, "conf_high": high, "spread": "spread"}
+        numbers = [column for column in columns if column in table]
+        heads = ["share", *[columns[column] for column in numbers]]
         lines = [
             [percent(line["weight_share"]), *[cell(line, number) for number in numbers]]
             for _, line in table.iterrows()
@@ -98,7 +96,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
-        if has_errors:
+        if "std_error" in table:
             fixed = "the grid" if includes_model(profile, "curve") else "the model and the grid"
             errors += [
                 f"Standard errors treat {fixed} as fixed. "

@@ -440,11 +440,11 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
         _trim(out, "edge_other")  # of features with levels alone
     out["edge"] = counted("edge", n_edges, "edge of a cell")
     out["edge_value"] = xr.Variable(dims, axes.grid, result.variables["edge_value"].attrs)
-    method = _one_method(result)
-    data = {name: out[name] for name in out if name not in result.coords and name != "edge"}
-    coords = {name: out[name] for name in out if name not in {*data, *method, "n_bins"}}
-    data = {name: data[name] for name in answer_first(data)} | {"n_bins": out["n_bins"]}
-    return dataset_of(data, coords, result.attrs | method)
+    method, names = _one_method(result), {*result.coords, "edge"}
+    data = [*answer_first(name for name in out if name not in names), "n_bins"]
+    coords = [name for name in out if name in names - {*method, "n_bins"}]
+    parts = [{name: out[name] for name in some} for some in (data, coords)]
+    return dataset_of(*parts, {**result.attrs, **method})
 
 
 def _that_follows(result: xr.Dataset) -> set[str]:
