@@ -164,8 +164,8 @@ class RowSums(NamedTuple):
 
     def within(self, bins: slice) -> RowSums:
         """Those on some of the bins, and on the same means over rows."""
-        parts = [part[:, bins] for part in (self.mean, self.slope, self.variance)]
-        return RowSums(*parts, self.places, self.average)
+        mean, slope, variance = (part[:, bins] for part in (self.mean, self.slope, self.variance))
+        return RowSums(mean, slope, variance, self.places, self.average)
 
     def of_curve(
         self, loadings: Loadings, *, population: bool, rows: slice = slice(None)

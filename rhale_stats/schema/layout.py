@@ -441,10 +441,9 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
     out["edge"] = counted("edge", n_edges, "edge of a cell")
     out["edge_value"] = xr.Variable(dims, axes.grid, result.variables["edge_value"].attrs)
     method, names = _one_method(result), {*result.coords, "edge"}
-    data = [*answer_first(name for name in out if name not in names), "n_bins"]
-    coords = [name for name in out if name in names - {*method, "n_bins"}]
-    parts = [{name: out[name] for name in some} for some in (data, coords)]
-    return dataset_of(*parts, {**result.attrs, **method})
+    order = [*answer_first(name for name in out if name not in names), "n_bins"]
+    coords = {name: out[name] for name in out if name in names - {*method, "n_bins"}}
+    return dataset_of({name: out[name] for name in order}, coords, {**result.attrs, **method})
 
 
 def _that_follows(result: xr.Dataset) -> set[str]:
@@ -558,13 +557,12 @@ def bin_residuals(effect: xr.Dataset) -> ResidualMoments:
     state = _State.of_result(effect, _complete_axes(effect))
     cells, _, starts, is_bin = state.runs(state.edges)
     slope = state.values["slope"][is_bin] if "slope" in state.values else None
-    out = []
-    for values in residual_moments(cells, starts, slope):
-        padded = None if values is None else np.full((*is_bin.shape, *values.shape[1:]), np.nan)
-        if padded is not None:
-            padded[is_bin] = values
-        out.append(padded)
-    return ResidualMoments(*out)
+    flat, padded = residual_moments(cells, starts, slope), dict[str, FloatArray]()
+    for name, values in flat._asdict().items():
+        if values is not None:
+            padded[name] = np.full((*is_bin.shape, *values.shape[1:]), np.nan)
+            padded[name][is_bin] = values
+    return flat._replace(**padded)
 
 
 def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
@@ -617,10 +615,14 @@ class _State(NamedTuple):
             rest = [str(dim) for dim in data.dims if dim not in axes.lead]
             array = _broadcast(result, data, (*axes.lead, *rest))
             values[name] = array.reshape(n_features, *array.shape[len(axes.lead) :])
-        edges = [part.reshape(n_features, part.shape[-1]) for part in axes[2:]]
+        bins, of_cells, spread = (
+            part.reshape(n_features, part.shape[-1])
+            for part in (axes.bins, axes.cells, axes.spread)
+        )
         table = np.moveaxis(values.pop(MOMENTS), -1, 0)
         # Beyond the cells of a feature there are no rows.
-        return cls(values, *edges, np.where(np.isnan(table[1]), 0.0, table))
+        table = np.where(np.isnan(table[1]), 0.0, table)
+        return cls(values, bins, of_cells, spread, table)
 
     @property
     def has_cells(self) -> NDArray[np.bool_]:
