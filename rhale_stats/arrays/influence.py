@@ -84,11 +84,14 @@ def own_places(
     line: FloatArray,
     n_effective: FloatArray,
     squares: FloatArray | None = None,
+    variance: FloatArray | None = None,
 ) -> OwnPlaces:
     """From the moments of the bins: F is a parabola in each, so that no rows are needed.
 
     ``x_covariance`` is the mean of d r, ``line`` has those of `LINE_POWERS`. ``squares`` has the
-    means over squared precision weights, of which d and r are not 0.
+    means over squared precision weights, of which d and r are not 0. Where the ``variance`` of r is
+    partly that of neighbours, the covariance is at most what it allows: else the variance of a
+    curve could be negative.
     """
     level = accumulate.mean_in_bins(curve, pieces)
     x3, x4, x2r, x3r, _, _ = line.T
@@ -97,6 +100,9 @@ def own_places(
     x1, r, x2 = np.zeros(len(share)), np.zeros(len(share)), var
     if squares is not None:
         x1, x2, r, x_covariance = squares.T[:4]
+    if variance is not None:
+        most = np.sqrt(np.where(variance >= 0, variance * x2, np.inf))
+        x_covariance = np.clip(x_covariance, -most, most)
     # The place of a row above the mean of all: away + mean d + bend (d^2 - var).
     square = away**2 + 2 * away * (mean * x1 + bend * (x2 - var)) + mean**2 * x2
     square = square + 2 * mean * bend * (x3 - var * x1) + bend**2 * (x4 - 2 * var * x2 + var**2)

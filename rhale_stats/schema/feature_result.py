@@ -359,6 +359,7 @@ class FeatureResult(dict[str, xr.Variable]):
                 cells.noise_line[stretch],
                 cells.n_effective[stretch],
                 None if cells.squares is None else cells.squares[stretch],
+                cells.variance[stretch],
             )
         return CurveErrors(
             cells,
