@@ -232,7 +232,7 @@ LINEAR = {
 CASES = [
     # Each library's models take gaps and levels together and apart, in turn.
     *((name, gaps, (gaps + turn) % 2) for turn, name in enumerate(BOOSTED) for gaps in (0, 1)),
-    *((name, turn % 2, 0) for turn, name in enumerate(OTHERS)),
+    *((name, gaps, 0) for name in OTHERS for gaps in (0, 1)),
     *((name, 0, 0) for name in (*NO_GAPS, *LINEAR)),
 ]
 
