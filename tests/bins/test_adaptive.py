@@ -368,11 +368,11 @@ def test_coverage(centering):
 
 
 @pytest.mark.slow
-# Of a thousand features of 60 rows one may have a gap.
+# Of so many features of 60 rows one may have a gap.
 @pytest.mark.filterwarnings("ignore:Gaps without rows")
 def test_heterogeneity_and_its_within_are_unbiased():
     """Two degrees of freedom are gone; neighbours see the residuals only."""
-    rng, n_samples = np.random.default_rng(8), 1000
+    rng, n_samples = np.random.default_rng(8), 700
     x = rng.uniform(size=(60, n_samples))
     g = 6 * x + rng.normal(size=x.shape)
     local = local_of(x, g)

@@ -14,11 +14,18 @@ from tests.cli.conftest import FORMULA
 
 
 @pytest.fixture(scope="session")
-def tree(table, tmp_path_factory):
-    path = tmp_path_factory.mktemp("tree") / "tree.nc"
-    words = ["explain", str(table), "--formula", FORMULA, "--out", str(path), "--quiet"]
-    assert main(words) == 0
-    return path
+def trees(table, tmp_path_factory):
+    """One explanation of one feature in files of both kinds, by their suffix."""
+    folder = tmp_path_factory.mktemp("tree")
+    paths = {suffix: folder / f"tree{suffix}" for suffix in (".nc", ".zarr")}
+    words = ["explain", str(table), "--formula", FORMULA, "--features", "age", "--quiet"]
+    assert main([*words, "--out", *map(str, paths.values())]) == 0
+    return paths
+
+
+@pytest.fixture(scope="session")
+def tree(trees):
+    return trees[".nc"]
 
 
 def test_a_report_from_a_table_in_one_command(table, tmp_path, capsys):
@@ -32,13 +39,9 @@ def test_a_report_from_a_table_in_one_command(table, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
-def test_the_report_of_a_saved_explanation(table, tree, tmp_path, capsys, suffix):
-    if suffix == ".zarr":
-        tree = tmp_path / "tree.zarr"
-        words = ["explain", str(table), "--formula", FORMULA, "--out", str(tree), "--quiet"]
-        assert main(words) == 0
+def test_the_report_of_a_saved_explanation(trees, tmp_path, capsys, suffix):
     path = tmp_path / "report.html"
-    words = ["report", str(tree), "--out", str(path)]
+    words = ["report", str(trees[suffix]), "--out", str(path)]
     assert main([*words, "--title", "Ages <and> times", "--features", "age", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"files": [str(path)]}
     assert "Ages &lt;and&gt; times" in path.read_text(encoding="utf-8")

@@ -113,8 +113,9 @@ def test_one_axes_holds_all_panels(results):
     assert len(rs.plot(results["comparison"], ax=plt.figure().add_subplot())) == 3
 
 
-@pytest.mark.parametrize("percentiles", [(0.1, 0.9), (10, 90)])
-@pytest.mark.parametrize("name", ["effect", "profile", "ale"])
+@pytest.mark.parametrize(
+    ("name", "percentiles"), [("effect", (0.1, 0.9)), ("profile", (10, 90)), ("ale", (0.1, 0.9))]
+)
 def test_axes_reach_between_percentiles(results, name, percentiles):
     x = results["X"]["c"]
     panels = rs.plot(results[name], list("abc"), percentiles=percentiles)

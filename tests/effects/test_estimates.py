@@ -246,10 +246,15 @@ def assert_covers(estimate, se, truth, quantile=NORMAL):
     ("centering", "slope", "n_bins"),
     [("mean", 0, 20), ("start", 6, 20), ("integral", 6, 4)],
 )
-def test_coverage_of_the_curve(centering, slope, n_bins):
+def test_coverage_of_the_curve_and_of_effects(centering, slope, n_bins):
     edges = np.linspace(-1, 1, n_bins + 1)
     x, g = interaction(np.random.default_rng(n_bins + slope), slope)
     effect = rs.std_error(samples(x, g, rs.GivenBins(edges), centering=centering))
+    truth = 2 + slope * (edges[1:] + edges[:-1]) / 2
+    # Student's quantile: a bin has 25 rows where there are 20, and few degrees of freedom.
+    quantile, at = stats.t.ppf(0.975, effect["n_obs"].values - 1), np.arange(4) * n_bins // 4
+    assert_covers(effect["effect"][:, at], effect["effect_se"][:, at], truth[at], quantile[:, at])
+    assert_covers(effect["average_effect"].values, effect["average_effect_se"].values, 2)
     curve = 2 * edges + slope * edges**2 / 2
     # Rows are uniform: the population mean of the curve is its mean on the axis.
     curve -= curve[0] if centering == "start" else slope / 6
@@ -261,20 +266,6 @@ def test_coverage_of_the_curve(centering, slope, n_bins):
         # The zero-start error drawn round the centred curve: 52 % at the first inner edge.
         wrong = np.abs(effect["curve"] - curve) <= 1.96 * effect["curve_se_start"]
         assert wrong[:, 1].mean() < 0.6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("slope", "n_bins"), [(0, 20), (6, 4)])
-def test_coverage_of_bin_effects_and_of_the_average_effect(slope, n_bins):
-    edges = np.linspace(-1, 1, n_bins + 1)
-    x, g = interaction(np.random.default_rng(n_bins + slope), slope)
-    effect = rs.std_error(samples(x, g, rs.GivenBins(edges)))
-    truth = 2 + slope * (edges[1:] + edges[:-1]) / 2
-    # Student's quantile: a bin has 25 rows where there are 20, and few degrees of freedom.
-    quantile = stats.t.ppf(0.975, effect["n_obs"].values - 1)
-    at = np.arange(4) * n_bins // 4
-    assert_covers(effect["effect"][:, at], effect["effect_se"][:, at], truth[at], quantile[:, at])
-    assert_covers(effect["average_effect"].values, effect["average_effect_se"].values, 2)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ import rhale_stats as rs
 from rhale_stats.generics.dispatch import METHODS
 from rhale_stats.schema import kinds
 from rhale_stats.schema.kinds import H_STATISTICS, PROFILE, SURFACE
-from tests.helpers import assert_a_file_holds
+from tests.helpers import assert_a_file_holds, in_turn
 
 N_ROWS = 80
 RNG = np.random.default_rng(11)
@@ -270,22 +270,31 @@ VERBS = {
 }
 
 
-# Half a minute each kind of data: the first is for every day.
-EACH = ["a number", *(pytest.param(name, marks=pytest.mark.slow) for name in list(OF)[1:])]
-
-
-@pytest.fixture(params=EACH)
-def of(request):
-    return OF[request.param]
+# A number is for every day. Of the others, classes come with every result, as they have one more
+# dimension; and each result has one kind of weights and one of gaps, in turn.
+WEIGHTS_AND_GAPS = [
+    *("survey weights", "rows without a value, left out"),
+    *("repeated rows", "rows without a value, in a bin"),
+]
+EACH = [
+    *((name, "a number") for name in MAKERS),
+    *(
+        pytest.param(*case, marks=pytest.mark.slow)
+        for case in [
+            *((name, "classes") for name in MAKERS),
+            *in_turn(MAKERS, WEIGHTS_AND_GAPS, times=2),
+        ]
+    ),
+]
 
 
 @pytest.mark.filterwarnings("ignore:Bins without rows")
-@pytest.mark.parametrize("name", MAKERS)
-def test_every_result_takes_what_is_for_it(name, of, tmp_path):
+@pytest.mark.parametrize(("name", "data"), EACH)
+def test_every_result_takes_what_is_for_it(name, data, tmp_path):
     if name == "shap_dependence":
         pytest.importorskip("shap", reason="needs the library shap")
     verbs, make = MAKERS[name]
-    model, table, options = of
+    model, table, options = OF[data]
     local, result = make(model, table, **options)
     _whole(result, tmp_path)
     if local is not None and local is not result:
@@ -298,7 +307,7 @@ def test_every_result_takes_what_is_for_it(name, of, tmp_path):
         found = VERBS[verb](local, result)
         for one in found if isinstance(found, list) else [found]:
             # Files of what functions make of a result take longest: the other kinds have them.
-            _known(one, None if of is OF["a number"] else tmp_path)
+            _known(one, None if data == "a number" else tmp_path)
 
 
 @pytest.mark.parametrize(

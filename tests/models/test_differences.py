@@ -65,14 +65,13 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_results_are_those_of_any_batch(table, name):
     whole = CALLS[name](Asked(), table)
-    for batch_rows in (7, 50):
-        model = Asked()
-        found = CALLS[name](model, table, batch_rows=batch_rows)
-        assert max(model.rows) <= batch_rows
-        for attrs in (whole.attrs, found.attrs):
-            for cost in COST:
-                attrs.pop(cost, None)
-        assert found.identical(whole), batch_rows
+    model, batch_rows = Asked(), 7
+    found = CALLS[name](model, table, batch_rows=batch_rows)
+    assert max(model.rows) <= batch_rows
+    for attrs in (whole.attrs, found.attrs):
+        for cost in COST:
+            attrs.pop(cost, None)
+    assert found.identical(whole)
 
 
 def test_default_is_bounded_in_rows_and_in_bytes():

@@ -87,7 +87,7 @@ def test_shapley_values_have_sandwiches():
 
 @pytest.mark.parametrize(
     ("make", "centering"),
-    [(averages, "mean"), (averages, "start"), (smooth, "mean"), (means, "mean"), (means, "none")],
+    [(averages, "start"), (smooth, "mean"), (means, "none")],
 )
 def test_missing_values_beside_the_curve(make, centering):
     how = {"X": GAPS, "missing": "bin", "centering": centering}

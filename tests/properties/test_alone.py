@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from tests.helpers import in_turn
 
 pytestmark = pytest.mark.filterwarnings("ignore::rhale_stats.JumpWarning")
 N = 150
@@ -80,8 +81,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("kind", WEIGHTS)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(("name", "kind"), in_turn(CALLS, WEIGHTS))
 def test_a_feature_alone_has_the_result_that_it_has_beside_others(name, kind):
     features, call = CALLS[name]
     together = call(features, WEIGHTS[kind])

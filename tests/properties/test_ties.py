@@ -164,17 +164,16 @@ def test_derivatives_at_few_values_are_integrated(n_values, seed):
 
 
 # Features of more than two values have rows of their own each, which takes ten times as long.
-@pytest.mark.parametrize(
-    "shares", daily([((0.9, 0.1),), ((0.9, 0.07, 0.03),), ((0.5, 0.3, 0.1, 0.06, 0.04),)])
-)
+@pytest.mark.parametrize("shares", daily([((0.9, 0.1),), ((0.5, 0.3, 0.1, 0.06, 0.04),)]))
 def test_values_of_unequal_frequency_count_by_their_axis(shares):
     """The change between two values is by the means at both, however few rows one has.
 
-    Standard errors as of that many rows covered 73 % at shares of 90 and 10 %. 150 samples, each a
-    column, whose Monte-Carlo error is about 2 %, each with errors by rows and by groups of two.
+    Standard errors as of that many rows covered 73 % at shares of 90 and 10 %. 100 samples, each a
+    column, whose Monte-Carlo error is about 2 % (4 % at 73 %: seen for certain), each with errors
+    by rows and by groups of two.
     """
     rng, inside = np.random.default_rng(0), []
-    for _ in range(6):
+    for _ in range(4):
         X = rng.choice(np.arange(len(shares), dtype=float), (600, 25), p=shares)
         g = 1 + rng.normal(size=X.shape)
         with pytest.warns(UserWarning, match="few values"):
@@ -184,7 +183,7 @@ def test_values_of_unequal_frequency_count_by_their_axis(shares):
             bounds = rs.confint(rs.std_error(effect, local, groups=groups))["effect_ci"]
             low, high = bounds.isel(bin=0).transpose("ci_bound", "feature").values
             inside.append((low <= 1) & (high >= 1))
-    covered = np.mean(np.reshape(inside, (6, 2, 25)), axis=(0, 2))
+    covered = np.mean(np.reshape(inside, (4, 2, 25)), axis=(0, 2))
     assert ((covered >= 0.88) & (covered <= 0.995)).all(), covered
 
 

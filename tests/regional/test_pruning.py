@@ -113,14 +113,14 @@ def test_as_many_regions_as_there_are(shift, n_regions):
 
 @pytest.mark.slow
 def test_noise_is_pruned_and_regions_are_kept():
-    """15 samples each: noise keeps a split in 10 % at most; regions are kept in 95 %.
+    """10 samples each: noise keeps a split in 10 % at most; regions are kept in 95 %.
 
     One sample of noise may be split, and none of the others.
     """
     kept = {}
     for name, shift, n_regions in (("noise", (0.0, 0.0), 1), ("three", (1.5, 1.0), 3)):
         sizes = []
-        for seed in range(15):
+        for seed in range(10):
             tree = rs.regions(
                 sample(seed, *shift), 0, **WIDE, bins=rs.OptimalBins(20), n_folds=5, rng=seed
             )

@@ -869,8 +869,9 @@ def with_gaps(n=400, seed=0):
     return X
 
 
-@pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "grouped"), in_turn(["none", "precision", "frequency"], [True, False])
+)
 def test_rows_without_a_value_have_no_region(kind, grouped):
     """Of every feature, as if it were searched in the rows that have a value of it."""
 

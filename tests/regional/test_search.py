@@ -339,13 +339,14 @@ def test_shares_of_the_loss_are_below_one(name):
             SplitSearch(**{name: wrong})
 
 
-# --- math [53]: 40 samples of 500 rows -----------------------------------------------------------
+# --- math [53]: 24 samples of 500 rows -----------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_two_regimes_are_found():
+    """In 95 % of samples: if it were in 70 %, two of 24 or more would fail for certain."""
     example, good = rs.simulate.TwoRegimes(), 0
-    for seed in range(40):
+    for seed in range(24):
         X = example.sample(500, rng=seed)
         local = rs.local_effects(None, X, jacobian=example.jacobian)
         tree = rs.regions(local, "x1")
@@ -357,13 +358,13 @@ def test_two_regimes_are_found():
         effect = rs.regional_rhale(local, tree)
         means = effect["average_effect"].values[:, 0]
         good += near and np.allclose(means, [-3, 3]) and float(effect["heterogeneity"].max()) < 1e-9
-    assert good >= 38
+    assert good >= 23
 
 
 @pytest.mark.slow
 def test_columns_that_coincide_are_not_split():
     example, good = rs.simulate.TwoRegimes(correlated=True), 0
-    for seed in range(40):
+    for seed in range(24):
         X = example.sample(500, rng=seed)
         local = rs.local_effects(None, X, jacobian=example.jacobian)
         good += rs.regions(local, "x1").sizes["node"] == 1
@@ -374,7 +375,7 @@ def test_columns_that_coincide_are_not_split():
         ):  # fmt: skip
             if not left < 0 < right:
                 assert mean == pytest.approx(3 * np.sign(left + right))
-    assert good >= 38
+    assert good >= 23
 
 
 # --- size ----------------------------------------------------------------------------------------
@@ -471,7 +472,6 @@ def log_normal(n, rng):
 
 
 SPREADS = {
-    "8 % of 300 rows": lambda rng: rare_and_wide(300, 0.08, rng),
     "15 % of 100 rows": lambda rng: rare_and_wide(100, 0.15, rng),
     "log-normal": lambda rng: log_normal(300, rng),
 }
@@ -497,9 +497,9 @@ def test_spreads_that_depend_on_a_column_are_not_split(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n", "n_groups", "correlation"), [(100, 20, 0.7), (300, 30, 0.2)])
-def test_groups_that_share_an_effect_are_not_split(n, n_groups, correlation):
+def test_groups_that_share_an_effect_are_not_split():
     """A column that is constant in groups; without groups 30 % are split."""
+    n, n_groups, correlation = 100, 20, 0.7
     rng, runs = np.random.default_rng(8), 80
     splits = {"groups": 0, "none": 0}
     for _ in range(runs):
