@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -358,17 +357,14 @@ def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = Non
                 f"effects of categories."
             )
     features = arguments.features or (None if inputs.job is None else _numeric(inputs))
-    with warnings.catch_warnings():
-        # A model that was fitted to an array gets the columns of the table in their order.
-        warnings.filterwarnings("ignore", "X has feature names, but")
-        return local_effects(
-            inputs.model,
-            X,
-            features=features,
-            weights=weights,
-            output=arguments.output,
-            progress=not getattr(arguments, "no_progress", False),
-        )
+    return local_effects(
+        inputs.model,
+        X,
+        features=features,
+        weights=weights,
+        output=arguments.output,
+        progress=arguments.progress,
+    )
 
 
 def with_errors(
@@ -416,20 +412,17 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
     files = files_of(arguments)
     inputs = ModelInputs.from_arguments(arguments)
-    with warnings.catch_warnings():
-        # A model that was fitted to an array gets the columns of the table in their order.
-        warnings.filterwarnings("ignore", "X has feature names, but")
-        explanation: Any = explain(
-            inputs.model,
-            inputs.X,
-            inputs.y,
-            groups=inputs.groups,
-            weights=inputs.weights,
-            rng=arguments.seed,
-            progress=not getattr(arguments, "no_progress", False),
-            missing="drop" if arguments.keep_missing else None,
-            **{name: getattr(arguments, name) for name in OF_EXPLAIN},
-        )
+    explanation: Any = explain(
+        inputs.model,
+        inputs.X,
+        inputs.y,
+        groups=inputs.groups,
+        weights=inputs.weights,
+        rng=arguments.seed,
+        progress=arguments.progress,
+        missing="drop" if arguments.keep_missing else None,
+        **{name: getattr(arguments, name) for name in OF_EXPLAIN},
+    )
     attrs = explanation.attrs
     answer: dict[str, Any] = {str(key): attrs[key] for key in attrs if key not in LINES}
     answer |= {name: str(attrs.get(name, "")).splitlines() for name in LINES}
