@@ -71,17 +71,17 @@ class ModelInputs:
     weights: pd.Series[Any] | None = None
     job: Job | None = None
 
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> ModelInputs:
-        """The model and the rows of a command.
 
-        Raises
-        ------
-        UsageError
-            What was given does not fit together: columns that are not there, a model that cannot
-            predict the rows.
-        """
-        return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
+def inputs_of(arguments: argparse.Namespace) -> ModelInputs:
+    """The model and the rows of a command.
+
+    Raises
+    ------
+    UsageError
+        What was given does not fit together: columns that are not there, a model that cannot
+        predict the rows.
+    """
+    return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
 
 def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
@@ -101,10 +101,10 @@ def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
 def _of_file(arguments: argparse.Namespace) -> ModelInputs:
     if arguments.family is not None:
         raise UsageError("--family must come with --formula; the model of --model is fitted.")
-    format_of(arguments.model, trust=arguments.trust)
+    kind = format_of(arguments.model, trust=arguments.trust)
     table = read_table(arguments.data)
     beside = columns_beside(arguments, table)
-    model, kind = load_model(arguments.model, trust=arguments.trust)
+    model = load_model(arguments.model, kind)
     names = arguments.columns or columns_of(model, table)
     if names is None:
         used = [getattr(arguments, option, None) for option in NOT_OF_MODEL]
@@ -325,17 +325,10 @@ def format_of(path: Path, *, trust: bool) -> Format:
     return kind
 
 
-def load_model(path: Path, *, trust: bool) -> tuple[Any, Format]:
-    """The model in a file, and the format of the file.
-
-    Raises
-    ------
-    UsageError
-        As `format_of`; or the file cannot be loaded.
-    """
-    kind = format_of(path, trust=trust)
+def load_model(path: Path, kind: Format) -> Any:
+    """The model in a file of this format; ``UsageError`` where it cannot be loaded."""
     try:
-        return kind.load(path), kind
+        return kind.load(path)
     except Exception as error:
         # xgboost adds where in C++ an error arose.
         message = one_line(error).partition(" Stack trace:")[0]
@@ -356,7 +349,10 @@ def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = Non
                 f"--feature must be a column of numbers; {name} is not. `explain` also shows "
                 f"effects of categories."
             )
-    features = arguments.features or (None if inputs.job is None else _numeric(inputs))
+    features = arguments.features
+    if not features and inputs.job is not None:  # the continuous regressors of a formula
+        numbers = filter(lambda name: pd.api.types.is_numeric_dtype(X[name]), inputs.job.features)
+        features = [name for name in numbers if inputs.X[name].nunique() > 2]
     return local_effects(
         inputs.model,
         X,
@@ -381,15 +377,6 @@ def with_errors(
     return std_error(effect, local, groups=groups)
 
 
-def _numeric(inputs: ModelInputs) -> list[str]:
-    """Regressors of a formula that are continuous."""
-    return [
-        name
-        for name in (inputs.job.features if inputs.job is not None else [])
-        if pd.api.types.is_numeric_dtype(inputs.X[name].dtype) and inputs.X[name].nunique() > 2
-    ]
-
-
 # --- the commands ---------------------------------------------------------------------------------
 
 
@@ -411,7 +398,7 @@ LEVELS_LISTED = 20
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
     files = files_of(arguments)
-    inputs = ModelInputs.from_arguments(arguments)
+    inputs = inputs_of(arguments)
     explanation: Any = explain(
         inputs.model,
         inputs.X,
@@ -439,7 +426,7 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Search regions in which an effect is less heterogeneous, and show them."""
     files = files_of(arguments)
     arguments.features = [arguments.feature]
-    inputs = ModelInputs.from_arguments(arguments)
+    inputs = inputs_of(arguments)
     conditioning = _conditioning(inputs, arguments)
     local = local_of(inputs, arguments)
     tree = regions(
@@ -526,7 +513,7 @@ def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, l
             f"compare --by must be given one file of data; got {len(arguments.files)} files."
         )
     (arguments.data,) = arguments.files
-    inputs = ModelInputs.from_arguments(arguments)
+    inputs = inputs_of(arguments)
     column = inputs.table[arguments.by].astype(str)
     levels = _levels(arguments, sorted(column.unique()))
     effects = []

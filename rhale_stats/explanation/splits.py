@@ -260,12 +260,12 @@ def _contrast(
 def _sides(tree: xr.Dataset) -> list[IntArray]:
     """Rows of the two sides of the first split."""
     parent, region = tree["parent"].values, tree["region"].values
-    first = [node for node in range(len(parent)) if parent[node] == 0]
-    side = np.full(len(parent), -1)
-    for node in range(1, len(parent)):
-        side[node] = first.index(node) if node in first else side[parent[node]]
+    # Of every node the one below the root that it comes from.
+    side = np.arange(len(parent))
+    while (deeper := parent[side] > 0).any():
+        side[deeper] = parent[side[deeper]]
     leaves = np.flatnonzero(region >= 0)
-    of_region = np.full(region.max() + 1, -1)
+    of_region = np.empty(len(leaves), dtype=np.int64)
     of_region[region[leaves]] = side[leaves]
     which = of_region[tree["region_of_row"].values]
-    return [np.flatnonzero(which == number) for number in range(len(first))]
+    return [np.flatnonzero(which == node) for node in np.flatnonzero(parent == 0)]
