@@ -195,9 +195,7 @@ def _split(
                 sides = [local.isel(obs=rows) for rows in rows_of_sides]
                 rule, both = QuantileBins(n_bins_of(min(map(len, rows_of_sides)))), []
                 for side in sides:
-                    # Curves are compared: spreads in bins of their own take no part.
-                    side_effect = quiet_rhale(side, rule, has_spread=False)
-                    side_effect = with_errors(request, side_effect, side, model=model)
+                    side_effect = with_errors(request, quiet_rhale(side, rule), side, model=model)
                     both.append(with_std_error(side_effect))
                 difference = compare(*both, level=level, rng=seed)
                 between = _contrast(both, sides, level)
