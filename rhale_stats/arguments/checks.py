@@ -104,9 +104,14 @@ def centering_text(centering: object, allowed: Sequence[str]) -> str:
     return repr(value)
 
 
-def check_count(parameter: str, value: object, minimum: int) -> None:
+def _is_whole(value: object) -> bool:
+    """Whether this is a whole number; booleans are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def check_count(parameter: str, value: Any, minimum: int) -> None:
     """Raise unless ``value`` is a whole number of at least ``minimum``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not _is_whole(value):
         raise TypeError(f"{parameter} must be a whole number; got {shown(value)}.")
     if value < minimum:
         raise ValueError(f"{parameter} must be at least {minimum}; got {value}.")
@@ -114,7 +119,7 @@ def check_count(parameter: str, value: object, minimum: int) -> None:
 
 def check_n_jobs(parameter: str, value: object) -> None:
     """Raise unless ``value`` is a number of processes as joblib counts them."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer | None):
+    if not (value is None or _is_whole(value)):
         raise TypeError(f"{parameter} must be a whole number or None; got {shown(value)}.")
     if value == 0:
         raise ValueError(
@@ -152,11 +157,11 @@ def check_flag(parameter: str, value: object) -> None:
         raise TypeError(f"{parameter} must be True or False; got {shown(value)}.")
 
 
-def check_rng(parameter: str, value: object) -> None:
+def check_rng(parameter: str, value: Any) -> None:
     """Raise unless ``value`` is a generator of random numbers, a seed, or None."""
     if value is None or isinstance(value, np.random.Generator):
         return
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not _is_whole(value):
         raise TypeError(
             f"{parameter} must be a numpy Generator, a whole number as its seed, or None; "
             f"got {shown(value)}."

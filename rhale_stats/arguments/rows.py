@@ -34,6 +34,12 @@ def as_numbers(values: Any, what: str) -> NDArray[np.float64]:
         raise TypeError(f"{what} must be numbers; got {shown(values)}.") from error
 
 
+def evenly(n_rows: int, most: int) -> NDArray[np.int64]:
+    """Numbers of at most so many rows, at equal distances in the table."""
+    numbers = np.linspace(0, n_rows - 1, min(n_rows, most)).round()
+    return np.unique(numbers.astype(np.int64))
+
+
 def as_edges(edges: ArrayLike, what: str) -> NDArray[np.float64]:
     """Bin edges as a new float array; raise ``ValueError`` unless they strictly increase."""
     array = as_numbers(as_values(edges), what)

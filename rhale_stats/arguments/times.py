@@ -37,14 +37,11 @@ def is_date(dtype: Any) -> bool:
 def as_days(values: Any) -> FloatArray:
     """Dates and times as days since 1970 (UTC), durations as days; missing ones as NaN."""
     index = pd.Index(values)
-    if isinstance(index.dtype, pd.ArrowDtype) or index.dtype == object:
-        index = pd.Index(
-            pd.Series(index).astype("datetime64[us]")
-            if is_date(index.dtype)
-            else pd.to_datetime(index.to_numpy())
-            if index.dtype.kind != "m"
-            else index.to_numpy()
-        )
+    if is_date(index.dtype):
+        index = pd.Index(pd.Series(index).astype("datetime64[us]"))
+    elif isinstance(index.dtype, pd.ArrowDtype) or index.dtype == object:
+        durations = index.dtype.kind == "m"
+        index = pd.Index(index.to_numpy() if durations else pd.to_datetime(index.to_numpy()))
     if isinstance(index, pd.DatetimeIndex) and index.tz is not None:
         index = index.tz_convert("UTC").tz_localize(None)
     native = np.asarray(index.to_numpy())

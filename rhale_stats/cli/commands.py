@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -72,17 +71,17 @@ class ModelInputs:
     weights: pd.Series[Any] | None = None
     job: Job | None = None
 
-    @classmethod
-    def from_arguments(cls, arguments: argparse.Namespace) -> ModelInputs:
-        """The model and the rows of a command.
 
-        Raises
-        ------
-        UsageError
-            What was given does not fit together: columns that are not there, a model that cannot
-            predict the rows.
-        """
-        return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
+def inputs_of(arguments: argparse.Namespace) -> ModelInputs:
+    """The model and the rows of a command.
+
+    Raises
+    ------
+    UsageError
+        What was given does not fit together: columns that are not there, a model that cannot
+        predict the rows.
+    """
+    return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
 
 def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
@@ -102,10 +101,10 @@ def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
 def _of_file(arguments: argparse.Namespace) -> ModelInputs:
     if arguments.family is not None:
         raise UsageError("--family must come with --formula; the model of --model is fitted.")
-    format_of(arguments.model, trust=arguments.trust)
+    kind = format_of(arguments.model, trust=arguments.trust)
     table = read_table(arguments.data)
     beside = columns_beside(arguments, table)
-    model, kind = load_model(arguments.model, trust=arguments.trust)
+    model = load_model(arguments.model, kind)
     names = arguments.columns or columns_of(model, table)
     if names is None:
         used = [getattr(arguments, option, None) for option in NOT_OF_MODEL]
@@ -326,17 +325,10 @@ def format_of(path: Path, *, trust: bool) -> Format:
     return kind
 
 
-def load_model(path: Path, *, trust: bool) -> tuple[Any, Format]:
-    """The model in a file, and the format of the file.
-
-    Raises
-    ------
-    UsageError
-        As `format_of`; or the file cannot be loaded.
-    """
-    kind = format_of(path, trust=trust)
+def load_model(path: Path, kind: Format) -> Any:
+    """The model in a file of this format; ``UsageError`` where it cannot be loaded."""
     try:
-        return kind.load(path), kind
+        return kind.load(path)
     except Exception as error:
         # xgboost adds where in C++ an error arose.
         message = one_line(error).partition(" Stack trace:")[0]
@@ -357,18 +349,18 @@ def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = Non
                 f"--feature must be a column of numbers; {name} is not. `explain` also shows "
                 f"effects of categories."
             )
-    features = arguments.features or (None if inputs.job is None else _numeric(inputs))
-    with warnings.catch_warnings():
-        # A model that was fitted to an array gets the columns of the table in their order.
-        warnings.filterwarnings("ignore", "X has feature names, but")
-        return local_effects(
-            inputs.model,
-            X,
-            features=features,
-            weights=weights,
-            output=arguments.output,
-            progress=not getattr(arguments, "no_progress", False),
-        )
+    features = arguments.features
+    if not features and inputs.job is not None:  # the continuous regressors of a formula
+        numbers = filter(lambda name: pd.api.types.is_numeric_dtype(X[name]), inputs.job.features)
+        features = [name for name in numbers if inputs.X[name].nunique() > 2]
+    return local_effects(
+        inputs.model,
+        X,
+        features=features,
+        weights=weights,
+        output=arguments.output,
+        progress=arguments.progress,
+    )
 
 
 def with_errors(
@@ -383,15 +375,6 @@ def with_errors(
     if groups is not None and rows is not None:
         groups = groups[rows].reset_index(drop=True)
     return std_error(effect, local, groups=groups)
-
-
-def _numeric(inputs: ModelInputs) -> list[str]:
-    """Regressors of a formula that are continuous."""
-    return [
-        name
-        for name in (inputs.job.features if inputs.job is not None else [])
-        if pd.api.types.is_numeric_dtype(inputs.X[name].dtype) and inputs.X[name].nunique() > 2
-    ]
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -415,21 +398,18 @@ LEVELS_LISTED = 20
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
     files = files_of(arguments)
-    inputs = ModelInputs.from_arguments(arguments)
-    with warnings.catch_warnings():
-        # A model that was fitted to an array gets the columns of the table in their order.
-        warnings.filterwarnings("ignore", "X has feature names, but")
-        explanation: Any = explain(
-            inputs.model,
-            inputs.X,
-            inputs.y,
-            groups=inputs.groups,
-            weights=inputs.weights,
-            rng=arguments.seed,
-            progress=not getattr(arguments, "no_progress", False),
-            missing="drop" if arguments.keep_missing else None,
-            **{name: getattr(arguments, name) for name in OF_EXPLAIN},
-        )
+    inputs = inputs_of(arguments)
+    explanation: Any = explain(
+        inputs.model,
+        inputs.X,
+        inputs.y,
+        groups=inputs.groups,
+        weights=inputs.weights,
+        rng=arguments.seed,
+        progress=arguments.progress,
+        missing="drop" if arguments.keep_missing else None,
+        **{name: getattr(arguments, name) for name in OF_EXPLAIN},
+    )
     attrs = explanation.attrs
     answer: dict[str, Any] = {str(key): attrs[key] for key in attrs if key not in LINES}
     answer |= {name: str(attrs.get(name, "")).splitlines() for name in LINES}
@@ -446,7 +426,7 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Search regions in which an effect is less heterogeneous, and show them."""
     files = files_of(arguments)
     arguments.features = [arguments.feature]
-    inputs = ModelInputs.from_arguments(arguments)
+    inputs = inputs_of(arguments)
     conditioning = _conditioning(inputs, arguments)
     local = local_of(inputs, arguments)
     tree = regions(
@@ -533,7 +513,7 @@ def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, l
             f"compare --by must be given one file of data; got {len(arguments.files)} files."
         )
     (arguments.data,) = arguments.files
-    inputs = ModelInputs.from_arguments(arguments)
+    inputs = inputs_of(arguments)
     column = inputs.table[arguments.by].astype(str)
     levels = _levels(arguments, sorted(column.unique()))
     effects = []

@@ -135,8 +135,7 @@ OF_TABLES = (".csv", ".parquet", ".feather", ".arrow")
 # Libraries that a suffix needs and that need not be there.
 NEEDS = {".zarr": "zarr", ".parquet": "pyarrow", ".feather": "pyarrow", ".arrow": "pyarrow"}
 CONTENTS = {
-    ".nc": "all results, as xarray.open_datatree reads them",
-    ".zarr": "all results, as xarray.open_datatree reads them",
+    **dict.fromkeys(OF_TREES, "all results, as xarray.open_datatree reads them"),
     ".json": "the answer that --json prints",
     ".html": "the report, for a browser",
     ".png": "a picture",

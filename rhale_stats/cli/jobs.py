@@ -209,8 +209,8 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
         *([] if title is None else [REPORT_NAME]),
     ]
     out = folder_of(arguments, names)
-    progress = not getattr(arguments, "no_progress", False)
     uncertainty = getattr(arguments, "uncertainty", DEFAULT_UNCERTAINTY)
+    progress = arguments.progress
     with tqdm(total=5, disable=not progress, bar_format="{desc:<30}|{bar}| {elapsed}") as bar:
 
         def step(what: str, function: Callable[..., Any], *args: Any, **options: Any) -> Any:

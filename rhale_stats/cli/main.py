@@ -61,6 +61,8 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _once()
+            # A model that was fitted to an array gets the columns of the table in their order.
+            warnings.filterwarnings("ignore", "X has feature names, but")
             argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
             arguments = parser(demo=demo).parse_args(argv)
             debug = hasattr(arguments, "debug")
@@ -101,8 +103,7 @@ def _once() -> Callable[..., None]:
 def _run(arguments: argparse.Namespace) -> None:
     """Do the job of a command: print its text, or nothing, or its answer as JSON."""
     in_json, silent = hasattr(arguments, "json"), hasattr(arguments, "quiet")
-    if in_json or silent:
-        arguments.no_progress = True
+    arguments.progress = not (in_json or silent or hasattr(arguments, "no_progress"))
     check_model(arguments)
     # Only now: `--help` answers without the libraries that fit and draw.
     module, _, name = arguments.job.partition(":")

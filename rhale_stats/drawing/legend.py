@@ -174,13 +174,11 @@ def entries(labels: Sequence[str]) -> dict[str, str]:
 
     Entries of the curve stand for the corresponding ones of the bins.
     """
-    text_of = {
-        label: LEGEND[order_note(label)] if order_note(label) < len(LEGEND) else label
-        for label in labels
-    }
+    places = {label: _place(label) for label in labels}
+    text_of = {label: (*LEGEND, label)[place] for label, place in places.items()}
     texts = set(text_of.values())
     out = {}
-    for label in sorted(labels, key=order_note):
+    for label in sorted(labels, key=lambda label: places[label]):
         if texts.intersection(SAME.get(text_of[label], ())):
             continue
         # Where an entry stands for another one as well, it says so.
@@ -191,7 +189,7 @@ def entries(labels: Sequence[str]) -> dict[str, str]:
     return out
 
 
-def order_note(label: str) -> int:
+def _place(label: str) -> int:
     """Place in the legend: that of the first entry of `LEGEND` with which the label begins."""
     label = re.sub(r"^[\d.]+ % ", "", label)
     places = [place for place, begin in enumerate(LEGEND) if label.startswith(begin)]

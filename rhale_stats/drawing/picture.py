@@ -14,16 +14,13 @@ from rhale_stats.answers.sentences import outputs_in
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
 from rhale_stats.drawing import frame, legend
-from rhale_stats.drawing.curve import quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels
-from rhale_stats.drawing.profile import grid_quantiles
+from rhale_stats.drawing.profile import keep_to_rows_of
 from rhale_stats.margins.tables import is_compared
-from rhale_stats.profiles.data import one_profile
 from rhale_stats.schema import kinds
 from rhale_stats.schema.calls import public
 from rhale_stats.schema.checks import check_local
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.validation import validated
 
@@ -266,7 +263,7 @@ def _within(
     """Panels whose axes reach between percentiles of the rows of their feature."""
     if percentiles is None:
         return panels
-    shares = np.array(check_percentiles(percentiles)) / 100
+    bounds = check_percentiles(percentiles)
     results = [
         result["effect"].to_dataset() if kinds.EXPLANATION.holds(result) else result
         for result in results
@@ -284,12 +281,6 @@ def _within(
             features = feature_names(result)
             labelled = (name for name in features if label == name or label.startswith(f"{name} ["))
             name = next(labelled, None) if names is None else names[number]
-            if name is None:
-                continue
-            if kinds.PROFILE.holds(result):
-                ends = grid_quantiles(one_profile(result, name), shares)
-            else:
-                ends = quantiles_of(one_feature(result, name), shares)
-            if ends is not None and ends[0] < ends[1]:
-                panel.set_xlim(*ends)
+            if name is not None:
+                keep_to_rows_of(frame.as_array([panel]), result, [name], bounds)
     return panels

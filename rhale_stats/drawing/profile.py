@@ -12,10 +12,12 @@ import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing.curve import quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.drawing.heat_maps import draw_pair
 from rhale_stats.drawing.rows import RowColours, coloured
@@ -24,7 +26,9 @@ from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.inference import one_relative
 from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
 
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
@@ -251,13 +255,17 @@ def grid_quantiles(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
 
 def keep_to_rows_of(
     panels: Panels,
-    profile: xr.Dataset,
+    result: xr.Dataset,
     features: Sequence[str | int],
     percentiles: tuple[float, float],
 ) -> None:
-    """Let the panels of a profile reach between these percentiles of the rows."""
+    """Let panels of features of a profile, or of effects, reach between percentiles of the rows."""
+    shares = np.array(percentiles) / 100
     for panel, feature in zip(panels, features, strict=True):
-        ends = grid_quantiles(one_profile(profile, feature), np.array(percentiles) / 100)
+        if PROFILE.holds(result):
+            ends = grid_quantiles(one_profile(result, feature), shares)
+        else:
+            ends = quantiles_of(one_feature(result, feature), shares)
         if ends is not None and ends[0] < ends[1]:
             panel.set_xlim(*ends)
 
@@ -353,11 +361,6 @@ def draw_panel_legend(panel: Axes) -> None:
     panel.legend(frameon=False, fontsize="small", ncols=2, **place)
 
 
-def _some(n_rows: int, most: int) -> NDArray[np.intp]:
-    """Numbers of rows at equal distances in the table."""
-    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, most)).round().astype(np.intp))
-
-
 def _count(what: str, n_drawn: int, n_rows: int) -> str:
     return what if n_drawn == n_rows else f"{what}, {n_drawn} of {n_rows}"
 
@@ -368,7 +371,7 @@ def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
         curves = row["ice"].transpose("obs", "grid").values
         complete = ~np.isnan(curves).any(axis=1)
         curves = curves[complete]
-        drawn = _some(len(curves), CURVES_DRAWN)
+        drawn = evenly(len(curves), CURVES_DRAWN)
         x = row["grid_value"].values
         look: dict[str, Any] = {"colors": ROWS, "linewidths": 0.5, "alpha": 0.5}
         if by is not None:
@@ -379,7 +382,7 @@ def _draw_rows(panel: Axes, row: xr.Dataset, by: RowColours | None) -> None:
         panel.autoscale_view()
     if "shap_value" in row:
         x, phi = row["x"].values, row["shap_value"].values - float(row["curve_offset"])
-        drawn = _some(len(x), POINTS_DRAWN)
+        drawn = evenly(len(x), POINTS_DRAWN)
         how: dict[str, Any] = {"color": ROWS, "alpha": 0.5}
         if by is not None:
             how = {"color": by.colours[drawn], "alpha": 0.9}

@@ -16,8 +16,9 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
+from rhale_stats.effects.intervals import confint
 from rhale_stats.explanation.request import Budget, ExplainRequest
-from rhale_stats.generics.uncertainty import confband, confint, std_error
+from rhale_stats.generics.uncertainty import confband, std_error
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters

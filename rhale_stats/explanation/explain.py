@@ -28,8 +28,7 @@ from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread,
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
 from rhale_stats.explanation.outcome import (
-    NoExamination,
-    OutcomeExamination,
+    Examination,
     examine,
     facts_in_data,
     observed_of,
@@ -333,7 +332,8 @@ def _of_one(
         rows = row_spread(request, level, clock, streams[2])
         curves = with_reliable(curves, rows.profile, delta)
         bar.update()
-        sizes = sizes_of(request, curves, rows, delta, level, settings.percentiles)
+        inputs = FactInputs(request, curves, rows, delta, level, settings.percentiles)
+        sizes = sizes_of(inputs)
         differ = [
             request.features[position]
             for position in np.argsort(-sizes.movement, kind="stable")
@@ -345,9 +345,7 @@ def _of_one(
         bar.update()
         data = examine(request, settings.outcome, level, streams[5])
         bar.update()
-        inputs = FactInputs(
-            request, curves, rows, splits, outcome, delta, level, settings.percentiles
-        )
+        inputs = inputs._replace(splits=splits, outcome=outcome)
         in_data = facts_in_data(data, request.features, sizes.rows_differ, request, delta)
         answers = answers_of(inputs, sizes, streams[1], in_data)
         changes = row_changes(curves)
@@ -360,18 +358,19 @@ def _of_one(
         **_examined(data),
         **_units(request, y is not None and kind == "class"),
     }
-    groups_of: dict[str, xr.Dataset] = {
+    each: dict[str, xr.Dataset | None] = {
         "answers": answers,
         "effect": curves.effect,
         "spread": rows.profile,
-        **({} if changes is None else {"rows": changes}),
-        **({} if curves.check is None else {"check": curves.check}),
-        **({} if splits.matrix is None else {"interactions": splits.matrix}),
-        **({} if outcome is None else {"outcome": outcome}),
-        **({} if isinstance(data, NoExamination) else {"outcome_effect": data.effect}),
-        **({"local": curves.local} if settings.keep_local else {}),
+        "rows": changes,
+        "check": curves.check,
+        "interactions": splits.matrix,
+        "outcome": outcome,
+        "outcome_effect": data.effect,
+        "local": curves.local if settings.keep_local else None,
         **_regions(splits),
     }
+    groups_of = {name: group for name, group in each.items() if group is not None}
     _name_output(groups_of, y)
     # In the form that users get, as to replace groups of a tree copies all of it.
     tree = Explanation.from_dict({f"/{name}": compact(group) for name, group in groups_of.items()})
@@ -405,13 +404,12 @@ def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
             group.attrs["output_name"] = name
 
 
-def _examined(data: OutcomeExamination | NoExamination) -> dict[str, Any]:
+def _examined(data: Examination) -> dict[str, Any]:
     """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
-    if isinstance(data, NoExamination):
-        of_first_fit = {} if data.skill is None else {"n_fits": 1, **data.skill.attributes}
-        return {"examined": data.reason, **of_first_fit}
-    n_folds, n_repeats = data.fits.n_folds, len(data.fits.models)
-    return {"examined": "yes", "n_fits": n_folds * n_repeats, **data.skill.attributes}
+    if data.fits is None or data.skill is None:
+        return {"examined": data.examined}
+    n_fits = data.fits.n_folds * len(data.fits.models)
+    return {"examined": data.examined, "n_fits": n_fits, **data.skill.attributes}
 
 
 def _units(request: ExplainRequest, is_class: bool) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -22,12 +22,14 @@ from rhale_stats.arrays.answers import (
     with_places,
 )
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.effects.errors import vcov
+from rhale_stats.effects.sizes import effect_sizes
+from rhale_stats.effects.values import asked_for
 from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves, RowSpread
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.generics.uncertainty import vcov
-from rhale_stats.generics.values import effect_sizes
+from rhale_stats.explanation.splits import NO_SPLITS, Splits
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
@@ -35,14 +37,24 @@ from rhale_stats.schema.features import units_in, units_of
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.padding import padded
 
-if TYPE_CHECKING:
-    from rhale_stats.explanation.splits import Splits
-
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.
 MIN_LEG = 0.05
 # More levels that may be the highest are not named.
 MAX_HIGHEST = 3
+
+
+class FactInputs(NamedTuple):
+    """Everything that facts are made of; splits and outcomes come after the sizes."""
+
+    request: ExplainRequest
+    curves: FeatureCurves
+    rows: RowSpread
+    delta: float
+    level: float
+    percentiles: tuple[float, float]
+    splits: Splits = NO_SPLITS
+    outcome: xr.Dataset | None = None
 
 
 class Inner(NamedTuple):
@@ -60,17 +72,11 @@ class Inner(NamedTuple):
     usual: tuple[str, str, float, tuple[float, float]] | None
 
 
-def inner_of(
-    request: ExplainRequest,
-    effect: xr.Dataset,
-    row: FeatureResult,
-    within: tuple[float, tuple[float, float]],
-    rng: np.random.Generator,
-) -> Inner:
+def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -> Inner:
     """Levels and edges beyond the percentiles are left out, and the curve ends at these."""
-    name, (level, percentiles) = row.name, within
+    name, request, level, percentiles = row.name, inputs.request, inputs.level, inputs.percentiles
     numbers_of_edges = row.bin_edge_numbers
-    covariance = vcov(effect, name, of="curve").values[np.ix_(numbers_of_edges, numbers_of_edges)]
+    covariance = vcov(inputs.curves.effect, name).values[np.ix_(numbers_of_edges, numbers_of_edges)]
     curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
     weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
     if not row.is_categorical:
@@ -155,19 +161,6 @@ NORMAL_CHANGE = 2.56
 Words = dict[str, Any]
 
 
-class FactInputs(NamedTuple):
-    """Everything that facts are made of."""
-
-    request: ExplainRequest
-    curves: FeatureCurves
-    rows: RowSpread
-    splits: Splits
-    outcome: xr.Dataset | None
-    delta: float
-    level: float
-    percentiles: tuple[float, float]
-
-
 class FeatureSizes(NamedTuple):
     """How much the average curve and the rows move, before splits are looked for."""
 
@@ -176,27 +169,23 @@ class FeatureSizes(NamedTuple):
     matters: list[str]
     rows_differ: list[str]
     movement: FloatArray
+    # The average curve of each feature at the places of the rows.
+    at_rows: list[FloatArray]
 
 
-def sizes_of(
-    request: ExplainRequest,
-    curves: FeatureCurves,
-    rows: RowSpread,
-    delta: float,
-    level: float,
-    percentiles: tuple[float, float],
-) -> FeatureSizes:
+def sizes_of(inputs: FactInputs) -> FeatureSizes:
     """Importance without noise, and verdicts."""
-    sizes = effect_sizes(curves.effect, level=level, percentiles=percentiles)
+    request, curves, rows, delta, level, percentiles, *_ = inputs
+    sizes = effect_sizes(asked_for(curves.effect, percentiles), level=level)
     importance = np.nan_to_num(sizes["importance_corrected"].values)
     ends = np.array(sizes["importance_ci"].transpose("feature", "ci_bound").values)
     unknown = np.isnan(ends).any(axis=1)
     ends[unknown] = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])[
         unknown
     ]
-    for position, name in enumerate(request.features):
-        value = _curve_at_rows(request, curves.effect, name)
-        half = half_width_of_places(value, request.share, request.groups, level)
+    at_rows = [_curve_at_rows(request, curves.effect, name) for name in request.features]
+    for position, values in enumerate(at_rows):
+        half = half_width_of_places(values, request.share, request.groups, level)
         ends[position] = with_places(float(importance[position]), ends[position], half)
     gone = _not_estimable(curves.effect)
     importance[gone] = rows.spread[gone] = ends[gone] = rows.interval[gone] = np.nan
@@ -206,6 +195,7 @@ def sizes_of(
         [verdict(low, high, delta) for low, high in ends],
         [verdict(low, high, delta) for low, high in rows.interval],
         np.sqrt(np.nan_to_num(importance) ** 2 + np.nan_to_num(rows.spread) ** 2),
+        at_rows,
     )
 
 
@@ -262,7 +252,7 @@ def answers_of(
     if inputs.outcome is not None:
         for name in ("permutation_importance", "permutation_importance_ci"):
             out[name] = inputs.outcome[name]
-    out.attrs = _attributes(inputs)
+    out.attrs = _attributes(inputs, sizes)
     loss = "1" if "auc" in out.attrs else SQUARES
     return described(out, permutation_importance=loss).isel(feature=order)
 
@@ -286,14 +276,14 @@ def _columns(lines: list[Words]) -> dict[str, Any]:
     return out
 
 
-def _attributes(inputs: FactInputs) -> dict[str, Any]:
+def _attributes(inputs: FactInputs, sizes: FeatureSizes) -> dict[str, Any]:
     request, share = inputs.request, inputs.request.share
     mean, deviation = float(share @ request.predicted), request.deviation
     out: dict[str, Any] = {
         "delta": inputs.delta,
         "prediction_mean": mean,
         "prediction_sd": deviation,
-        "additive_r2": _additive(inputs, deviation),
+        "additive_r2": _additive(request, np.sum(sizes.at_rows, axis=0), deviation),
     }
     for name in ("output_name", "output_units", "output_label"):
         out[name] = str(inputs.curves.effect.attrs.get(name, ""))
@@ -316,12 +306,8 @@ def _missing(inputs: FactInputs) -> str:
     return f"kept, beside the axis or as a level: {named}"
 
 
-def _additive(inputs: FactInputs, deviation: float) -> float:
-    """Share of the variance of the predictions that the curves of single features reproduce."""
-    request, effect = inputs.request, inputs.curves.effect
-    total = np.zeros(request.table.n_rows)
-    for name in request.features:
-        total += _curve_at_rows(request, effect, name)
+def _additive(request: ExplainRequest, total: FloatArray, deviation: float) -> float:
+    """Share of the variance of the predictions that ``total``, all curves together, reproduces."""
     # Rows without a value of some feature, or beside its curve, have no sum.
     finite = np.isfinite(total)
     if deviation == 0 or not finite.any():
@@ -372,8 +358,7 @@ def _of_curve(
         none |= {name: [np.nan, np.nan] for name in ("range_ci", "usual_change_ci")}
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
-    within = (inputs.level, inputs.percentiles)
-    inner = inner_of(inputs.request, inputs.curves.effect, row, within, rng)
+    inner = inner_of(inputs, row, rng)
     span = range_of(inner.curve, inner.half)
     usual_from, usual_to, change, change_ci = inner.usual or NO_CHANGE
     shape, turns = shape_of_curve(row, inner, matters)

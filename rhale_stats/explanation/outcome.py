@@ -15,10 +15,11 @@ from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.effects.intervals import confint
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.request import PERMUTED, Budget, ExplainRequest
 from rhale_stats.generics.hypotheses import wald_test
-from rhale_stats.generics.uncertainty import confband, confint
+from rhale_stats.generics.uncertainty import confband
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.sample import levels_of
@@ -224,7 +225,8 @@ def _permuted(
     groups = (
         None if request.groups is None else np.unique(request.groups[rows], return_inverse=True)[1]
     )
-    increases, ends = [], []
+    n_features = len(request.features)
+    increases, ends = np.full(n_features, np.nan), np.full((n_features, 2), np.nan)
     for number, name in enumerate(request.features):
         if budget.left == 0 and number:
             budget.cut.append(f"{', '.join(request.features[number:])} were not permuted")
@@ -249,13 +251,8 @@ def _permuted(
         variance = units / max(units - 1, 1) * float(influence @ influence)
         variance += float((losses @ share).var(ddof=1)) / PERMUTED
         half = intervals.student(level, max(units - 1, 1)) * np.sqrt(variance)
-        increases.append(mean)
-        ends.append([mean - half, mean + half])
-    missing = len(request.features) - len(increases)
-    return (
-        np.array(increases + [np.nan] * missing),
-        np.array(ends + [[np.nan, np.nan]] * missing),
-    )
+        increases[number], ends[number] = mean, (mean - half, mean + half)
+    return increases, ends
 
 
 # --- effects in the data: on rows kept from refits of the model -----------------------------------
@@ -269,32 +266,30 @@ TEST_SIZE = 0.05
 MIN_UNITS = 50
 
 
-class OutcomeExamination(NamedTuple):
-    """Models without each fold, their skill, and the effects on the outcome."""
+class Examination(NamedTuple):
+    """Models without each fold, their skill, and the effects on the outcome.
 
-    fits: CrossFits
-    skill: Skill
-    effect: xr.Dataset
+    ``examined`` is "yes", or why effects were not estimated. Then there is no ``effect``, and the
+    model without the first fold alone, if it was fitted.
+    """
 
-
-class NoExamination(NamedTuple):
-    """Why effects on the outcome were not estimated, in words, and the skill of one refit."""
-
-    reason: str
+    examined: str
+    fits: CrossFits | None = None
     skill: Skill | None = None
+    effect: xr.Dataset | None = None
 
 
 def examine(
     request: ExplainRequest, outcome: bool | str, level: float, rng: np.random.Generator
-) -> OutcomeExamination | NoExamination:
+) -> Examination:
     """The effects on the outcome, or why they were not examined."""
     if outcome is False:
-        return NoExamination("outcome=False")
+        return Examination("outcome=False")
     if request.y is None:
-        return NoExamination("no outcomes were given; explain(model, X, y) takes them")
+        return Examination("no outcomes were given; explain(model, X, y) takes them")
     n_units = request.n_effective if request.groups is None else float(request.groups.max() + 1)
     if outcome == "auto" and n_units < MIN_UNITS:
-        return NoExamination(
+        return Examination(
             f"there are fewer than {MIN_UNITS} rows or groups; outcome=True asks for it"
         )
     seconds = MAX_SECONDS if outcome == "auto" else np.inf
@@ -309,13 +304,12 @@ def examine(
             most_seconds=seconds,
         )
     except TooLong as error:
-        return NoExamination(
-            f"{error}; outcome=True does them", _skill(error.first, request, level)
-        )
+        skill = _skill(error.first, request, level)
+        return Examination(f"{error}; outcome=True does them", error.first, skill)
     except NotRefittable:
         if outcome is True:
             raise
-        return NoExamination(
+        return Examination(
             "the model cannot be fitted again; give the estimator, or a function of X and y to "
             "outcome_effects"
         )
@@ -323,16 +317,15 @@ def examine(
         if outcome is True:
             raise
         message = " ".join(str(error).split())[:120]
-        return NoExamination(f"a refit failed ({type(error).__name__}: {message})")
+        return Examination(f"a refit failed ({type(error).__name__}: {message})")
     skill = _skill(fits, request, level)
     positions = {name: request.table.names.index(name) for name in request.features}
     usable = [name for name in request.features if _is_usable(request, name)]
     effect = effects_of(
         fits, [positions[name] for name in usable], [positions[name] for name in request.levels]
     )
-    return OutcomeExamination(
-        fits, skill, confband(confint(effect, level=level), level=level, rng=rng)
-    )
+    effect = confband(confint(effect, level=level), level=level, rng=rng)
+    return Examination("yes", fits, skill, effect)
 
 
 def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> Skill:
@@ -355,7 +348,7 @@ def _is_usable(request: ExplainRequest, name: str) -> bool:
 
 
 def facts_in_data(
-    examined: OutcomeExamination | NoExamination,
+    examined: Examination,
     features: list[str],
     rows_differ: list[str],
     request: ExplainRequest,
@@ -363,11 +356,11 @@ def facts_in_data(
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
     words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
-    if isinstance(examined, NoExamination):
+    effect, fits, skill = examined.effect, examined.fits, examined.skill
+    if effect is None or fits is None or skill is None:
         return [words for _ in features]
     numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
     nothing = words | numbers
-    effect = examined.effect
     names = [str(name) for name in effect["feature"].values]
     tests = wald_test(effect)["p_value"].values
     change = effect["usual_difference"].values
@@ -375,7 +368,7 @@ def facts_in_data(
     # Of any shape or of the usual change: half of the size for each.
     pvalue = np.where(np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests)
     # Where the model predicts nothing, only what stands against all features together is shown.
-    judged = pvalue if examined.skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
+    judged = pvalue if skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
     out = {name: dict(nothing) for name in features}
     for position, name in enumerate(names):
         word = NOT_SHOWN
@@ -397,7 +390,7 @@ def facts_in_data(
         if verdict == "yes" and len(features) > 1
     ]
     if differ:
-        for name, value in zip(differ, confirmed(examined.fits, request, differ), strict=True):
+        for name, value in zip(differ, confirmed(fits, request, differ), strict=True):
             out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
     return [out[name] for name in features]
 

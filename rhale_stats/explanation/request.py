@@ -13,7 +13,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_flag, check_number, check_percentiles
-from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -21,7 +20,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.sample import Sample, columns_and_levels
 from rhale_stats.models.table import Table
-from rhale_stats.schema.identity import row_coordinate
+from rhale_stats.outcome.cross_fitting import groups_and_outcome
 from rhale_stats.schema.validation import Options
 
 
@@ -319,12 +318,7 @@ def request_of(
     whole = Sample.from_table(X, options)
     n_given = whole.table.n_rows
     names, levels, discrete = _features(whole.table, model, columns, budget)
-    labels = (
-        row_coordinate(whole.table.index, n_given)[1] if whole.table.index is not None else None
-    )
-    every = np.ones(n_given, dtype=bool)
-    codes = None if groups is None else row_codes(groups, labels, every, "groups", "rows of X")
-    outcome = None if y is None else np.asarray(of_rows(y, labels, n_given, "y", "rows of X"))
+    outcome, codes = groups_and_outcome(whole, y, groups)
     used_rows, options = whole.answerable(model, list(map(whole.table.names.index, names)))
     whole = replace(whole, options=options)
     present = np.flatnonzero(whole.present & used_rows)
@@ -354,7 +348,7 @@ def request_of(
         names,
         levels,
         discrete,
-        None if outcome is None else outcome[rows],
+        None if outcome is None else np.asarray(outcome)[rows],
         None if codes is None else pd.factorize(codes[rows], sort=True)[0].astype(np.int64),
         predicted[:, 0].astype(np.float64),
         answers.outputs.label,

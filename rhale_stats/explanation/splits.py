@@ -14,11 +14,11 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rules import QuantileBins
 from rhale_stats.effects.comparison import contrast
 from rhale_stats.effects.errors import with_std_error
-from rhale_stats.effects.rhale import rhale
+from rhale_stats.effects.intervals import confint
+from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
 from rhale_stats.explanation.request import Budget, ExplainRequest
 from rhale_stats.generics.hypotheses import compare
-from rhale_stats.generics.uncertainty import confint
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER
 from rhale_stats.regional.regions import interaction_matrix, regional_rhale, regions
@@ -62,6 +62,9 @@ class Splits(NamedTuple):
     n_permutations: int
 
 
+NO_SPLITS = Splits([], {}, None, 0)
+
+
 def splits_of(
     request: ExplainRequest,
     curves: FeatureCurves,
@@ -74,7 +77,7 @@ def splits_of(
     local = local_of_axes(request, curves)
     frame = request.frame()
     if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
-        return Splits([], {}, None, 0)
+        return NO_SPLITS
     names = [str(name) for name in local["feature"].values]
     matrix = _matrix(local, frame, names, candidates, budget)
     searched = [name for name in candidates if name in local["feature"].values]
@@ -177,7 +180,7 @@ def _split(
     model: bool,
 ) -> Split:
     """All of a split, with errors of what those of the average curves hold."""
-    sides, difference, between, has_errors = _sides(tree), None, None, True
+    rows_of_sides, difference, between, has_errors = _sides(tree), None, None, True
     with warnings.catch_warnings():
         # Gaps among the rows of a region are seen in its curve.
         warnings.simplefilter("ignore")
@@ -188,17 +191,14 @@ def _split(
             # A region of few groups: no interval is better than one of independent rows.
             has_errors = False
         try:
-            if len(sides) == 2:
-                side_locals = [local.isel(obs=side) for side in sides]
-                rule = QuantileBins(n_bins_of(min(map(len, sides))))
-                both = [
-                    with_errors(request, rhale(side_local, bins=rule), side_local, model=model)
-                    for side_local in side_locals
-                ]
-                both = list(map(with_std_error, both))
+            if len(rows_of_sides) == 2:
+                sides = [local.isel(obs=rows) for rows in rows_of_sides]
+                rule, both = QuantileBins(n_bins_of(min(map(len, rows_of_sides)))), []
+                for side in sides:
+                    side_effect = with_errors(request, quiet_rhale(side, rule), side, model=model)
+                    both.append(with_std_error(side_effect))
                 difference = compare(*both, level=level, rng=seed)
-                x = [side_local["x"].isel(feature=0).values for side_local in side_locals]
-                between = _contrast(both, x, level)
+                between = _contrast(both, sides, level)
         except ValueError as error:
             # No value in common, or by groups gaps between the rows of a side, or few groups.
             if not any(reason in str(error) for reason in NOT_COMPARED):
@@ -235,33 +235,35 @@ def _with_intervals(effect: xr.Dataset, level: float) -> xr.Dataset:
 
 
 def _contrast(
-    both: list[xr.Dataset], x: list[FloatArray], level: float
+    effects: list[xr.Dataset], sides: list[xr.Dataset], level: float
 ) -> tuple[FloatArray, float, float, float] | None:
     """Between usual values of the rows in the range of both sides, or else between its ends.
 
     The places depend on the rows alone, so that the interval is that of one number.
     """
-    ends = [effect["edge_value"].values[0, [0, int(effect["n_bins"].values[0])]] for effect in both]
-    low, high = max(side[0] for side in ends), min(side[1] for side in ends)
-    every = np.concatenate(x)
+    ends = [
+        effect["edge_value"].values[0, [0, int(effect["n_bins"].values[0])]] for effect in effects
+    ]
+    low, high = max(first for first, _ in ends), min(last for _, last in ends)
+    every = np.concatenate([side["x"].isel(feature=0).values for side in sides])
     inside = every[(every >= low) & (every <= high)]
     places = np.array([low, high])
     if len(inside) and np.ptp(usual := np.quantile(inside, USUAL, method="nearest")) > 0:
         places = usual
     if not low < high:
         return None
-    return places, *contrast(both[0], both[1], places, level)
+    return places, *contrast(effects[0], effects[1], places, level)
 
 
 def _sides(tree: xr.Dataset) -> list[IntArray]:
     """Rows of the two sides of the first split."""
     parent, region = tree["parent"].values, tree["region"].values
-    first = [node for node in range(len(parent)) if parent[node] == 0]
-    side = np.full(len(parent), -1)
-    for node in range(1, len(parent)):
-        side[node] = first.index(node) if node in first else side[parent[node]]
+    # Of every node the one below the root that it comes from.
+    side = np.arange(len(parent))
+    while (deeper := parent[side] > 0).any():
+        side[deeper] = parent[side[deeper]]
     leaves = np.flatnonzero(region >= 0)
-    of_region = np.full(region.max() + 1, -1)
+    of_region = np.empty(len(leaves), dtype=np.int64)
     of_region[region[leaves]] = side[leaves]
     which = of_region[tree["region_of_row"].values]
-    return [np.flatnonzero(which == number) for number in range(len(first))]
+    return [np.flatnonzero(which == node) for node in np.flatnonzero(parent == 0)]

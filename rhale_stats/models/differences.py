@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from rhale_stats.arguments.checks import MAX_SIZE, check_size
 from rhale_stats.arguments.progress import progress_bar
+from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.forms import as_is
@@ -194,7 +195,7 @@ class DifferenceQuotients:
         first = self.table.take(np.arange(1))
         try:
             between = Versions(position, [first.column(position) + 0.5])
-            self.outputs(first.stacked([between])[0])
+            self.outputs(first.stacked([between]))
         except Exception:  # it looks whole numbers up
             return False
         return True
@@ -260,7 +261,7 @@ class DifferenceQuotients:
             n = len(range(*rows.indices(n_rows)))
             return [repeated(grid, point, n) for point in range(*points.indices(len(grid)))]
 
-        for points, rows, answer, _ in self._blocks(position, len(grid), columns):
+        for points, rows, answer in self._blocks(position, len(grid), columns):
             # One curve of one output lies in one piece.
             answers = _with_room(answers, answer, (answer.shape[-1], n_rows, len(grid)))
             answers[:, rows, points] = answer.transpose(2, 1, 0)
@@ -282,10 +283,10 @@ class DifferenceQuotients:
         name, answers, n_calls = self.table.names[position], [], -(-len(rows) // self.batch_rows)
         for number, part in enumerate(_slices(len(rows), self.batch_rows), 1):
             request = Versions(position, [column[part]], rows[part])
-            stack, (stored_columns,) = self.table.stacked([request])
+            stack = self.table.stacked([request])
             batch = "once" if n_calls == 1 else f"in batch {number} of {n_calls}"
             called = f"called {batch} with {len(stack)} rows of X with other levels of {name!r}"
-            answers.append(self._named(stack, f"feature {name!r}", called, stored_columns))
+            answers.append(self._named(stack, f"feature {name!r}", called, request))
         return self.accepted(np.concatenate(answers))
 
     def rounding(self, largest: FloatArray) -> FloatArray:
@@ -315,9 +316,9 @@ class DifferenceQuotients:
         names = " and ".join(repr(self.table.names[position]) for position in positions)
         table = self.table.take(part)
         of_first = [version for version in first for _ in second]
-        rows, _ = table.stacked([Versions(positions[0], of_first)])
+        rows = table.stacked([Versions(positions[0], of_first)])
         of_second = in_one([*second] * len(first))
-        rows, _ = table.holding(rows).stacked([Versions(positions[1], [of_second])])
+        rows = table.holding(rows).stacked([Versions(positions[1], [of_second])])
         called = (
             f"called with {len(rows)} rows, {len(first) * len(second)} versions of "
             f"{self._named_rows(part)}"
@@ -346,30 +347,19 @@ class DifferenceQuotients:
         self, position: int, columns: Sequence[Values]
     ) -> tuple[list[FloatArray], list[Any]]:
         """The outputs at versions of one column, and the columns as they are held."""
-        read = self._read_versions([position], [columns])
-        if read is not None:
-            return list(self.accepted(read.T)), self.table.stored(position, columns)
-        n_rows, answers = self.table.n_rows, None
-        stored_columns: list[list[Any]] = [[] for _ in columns]
-        as_given = True
+        answers: Any = self._read_versions([position], [columns])
+        if answers is not None:
+            answers = answers.T
+        else:
+            n_rows = self.table.n_rows
 
-        def some(versions: slice, rows: slice) -> list[Values]:
-            return [column[rows] for column in columns[versions]]
+            def some(versions: slice, rows: slice) -> list[Values]:
+                return [column[rows] for column in columns[versions]]
 
-        for versions, rows, answer, block_columns in self._blocks(position, len(columns), some):
-            answers = _with_room(answers, answer, (len(columns), n_rows, answer.shape[-1]))
-            answers[versions, rows] = answer
-            for stored, column, block_column in zip(
-                stored_columns[versions], columns[versions], block_columns, strict=True
-            ):
-                # Part of the column itself, unless the table holds it in another type.
-                as_given &= isinstance(block_column, np.ndarray) and np.may_share_memory(
-                    block_column, column
-                )
-                stored.append(block_column)
-        assert answers is not None, "there are rows"
-        columns = list(columns) if as_given else [in_one(parts) for parts in stored_columns]
-        return list(self.accepted(answers)), columns
+            for versions, rows, answer in self._blocks(position, len(columns), some):
+                answers = _with_room(answers, answer, (len(columns), n_rows, answer.shape[-1]))
+                answers[versions, rows] = answer
+        return list(self.accepted(answers)), self.table.stored(position, columns)
 
     def _read(
         self, moved: Mapping[int, Values], choice: IntArray | None = None
@@ -419,11 +409,11 @@ class DifferenceQuotients:
 
     def _blocks(
         self, position: int, n_versions: int, columns: Any
-    ) -> Iterator[tuple[slice, slice, NDArray[Any], list[Any]]]:
+    ) -> Iterator[tuple[slice, slice, NDArray[Any]]]:
         """Answers to all rows in versions of one column, so many at a time as a call has rows.
 
-        Versions and rows of each call, the answer (version, row, output), and the values as they
-        were held; ``columns`` makes those of versions and rows.
+        Versions and rows of each call, and the answer (version, row, output); ``columns`` makes
+        the values of versions and rows.
         """
         n_rows, name = self.table.n_rows, self.table.names[position]
         together = min(n_versions, self.batch_rows)
@@ -438,24 +428,18 @@ class DifferenceQuotients:
             for versions in _slices(n_versions, together)
         ]
         for number, (versions, rows) in enumerate(parts, 1):
-            values = columns(versions, rows)
-            request = Versions(position, values)
-            stack, (stored_columns,) = self.table.take(rows).stacked([request])
+            request = Versions(position, columns(versions, rows))
+            stack = self.table.take(rows).stacked([request])
             batch = "once" if len(parts) == 1 else f"in batch {number} of {len(parts)}"
             called = (
-                f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, {len(values)} "
-                f"times, with {name!r}"
+                f"called {batch} with {len(stack)} rows: {self._named_rows(rows)}, "
+                f"{len(request.columns)} times, with {name!r}"
             )
-            answer = self._named(stack, f"feature {name!r}", called, stored_columns)
-            yield (
-                versions,
-                rows,
-                answer.reshape(len(values), -1, answer.shape[1]),
-                stored_columns,
-            )
+            answer = self._named(stack, f"feature {name!r}", called, request)
+            yield versions, rows, answer.reshape(len(request.columns), -1, answer.shape[1])
 
     def _named(
-        self, rows: Any, whose: str, called: str, stored_columns: Sequence[Values] = ()
+        self, rows: Any, whose: str, called: str, request: Versions | None = None
     ) -> NDArray[Any]:
         """The answer of the model; errors say for which feature and how it was called."""
         try:
@@ -465,7 +449,10 @@ class DifferenceQuotients:
         except UnknownOutputError:
             raise
         except Exception as error:
-            values = f" {_values_text(stored_columns)}" if stored_columns else ""
+            values = ""
+            if request is not None:
+                stored = self.table.stored(request.position, request.columns)
+                values = f" {_values_text(stored)}"
             raise ModelError(
                 f"model raised {type(error).__name__} for {whose}, {called}{values}: {error}"
             ) from error
@@ -579,25 +566,23 @@ def evaluated(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> I
     call raises, the columns are asked for one by one, and the error names one of them.
     """
     groups = _groups(quotients, requests)
-    answers: dict[int, tuple[NDArray[Any], list[Any]]] = {}
+    answers: dict[int, NDArray[Any]] = {}
     for index, request in enumerate(requests):
+        position, columns, some = request
         group = groups.get(index, [])
         if len(group) > 1 and index == group[0] and not quotients.outputs.apart:
             group_answers = _in_one_call(quotients, [requests[number] for number in group])
             answers |= dict(zip(group, group_answers, strict=False))
         if index in answers:
-            answer, stored_columns = answers.pop(index)
-            yield list(quotients.accepted(answer)), stored_columns
-        elif len(request.columns) == 1 and request.rows is not None:
+            answer = answers.pop(index)
+            yield list(quotients.accepted(answer)), quotients.table.stored(position, columns)
+        elif len(columns) == 1 and some is not None:
             # Rows may be named several times: no table of all of them is made.
-            rows = np.arange(quotients.table.n_rows)[request.rows]
-            yield (
-                [quotients.versions(request.position, rows, request.columns[0])],
-                [*request.columns],
-            )
+            rows = np.arange(quotients.table.n_rows)[some]
+            yield [quotients.versions(position, rows, columns[0])], [*columns]
         else:
-            part_quotients = quotients if request.rows is None else quotients.take(request.rows)
-            yield part_quotients.evaluate(request.position, request.columns)
+            part = quotients if some is None else quotients.take(some)
+            yield part.evaluate(position, columns)
 
 
 def _groups(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> dict[int, list[int]]:
@@ -653,8 +638,7 @@ def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -
             return True
     key = frozenset(positions)
     if key not in alike:
-        n = quotients.table.n_rows
-        rows = np.unique(np.linspace(0, n - 1, min(n, SAME_ROWS)).round().astype(np.int64))
+        rows = evenly(quotients.table.n_rows, SAME_ROWS)
         as_given = quotients.table.take(rows).copied()
         floats = as_given.copy()
         assert isinstance(floats, pd.DataFrame), "an array has one type"
@@ -671,20 +655,16 @@ def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -
 
 def _in_one_call(
     quotients: DifferenceQuotients, requests: Sequence[Versions]
-) -> list[tuple[NDArray[Any], list[Any]]]:
-    """Answers (version, row, output) as the model gave them, and versions as they are held.
-
-    Nothing, if the call raises.
-    """
-    stack, stored_columns = quotients.table.stacked(requests)
+) -> list[NDArray[Any]]:
+    """Answers (version, row, output) as the model gave them; nothing, if the call raises."""
+    stack = quotients.table.stacked(requests)
     try:
         answer = quotients.raw(stack)
     except Exception:  # each is asked for by itself, which says for which column it is
         quotients.outputs.apart = True
         return []
-    ends = np.cumsum([request.size for request in requests])
-    parts = np.split(answer, ends[:-1])
+    parts = np.split(answer, np.cumsum([request.size for request in requests])[:-1])
     return [
-        (part.reshape(len(request.columns), -1, answer.shape[1]), columns)
-        for request, part, columns in zip(requests, parts, stored_columns, strict=True)
+        part.reshape(len(request.columns), -1, answer.shape[1])
+        for request, part in zip(requests, parts, strict=True)
     ]

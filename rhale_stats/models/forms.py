@@ -389,9 +389,7 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableForm
     ((row,),) = distinct
     columns = {name: _column_of(X[name].values) for name in X.data_vars}
     frame = framed(columns, list(X.data_vars), X.sizes[row])
-    labelled = row in X.indexes and X.indexes[row].nlevels == 1
-    if labelled:
-        frame.index = X.indexes[row]
+    labelled = _label_rows(frame, X, row)
     frame.attrs = _attributes(X.attrs, {name: X[name].attrs for name in X.data_vars})
 
     def give(rows: Any) -> xr.Dataset:
@@ -418,9 +416,7 @@ def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, TableFormat]:
     names = list(X[column].values) if column in X.coords else [f"x{k}" for k in range(n_columns)]
     names = [label.item() if isinstance(label, np.generic) else label for label in names]
     frame = pd.DataFrame(X.values, columns=pd.Index(names))
-    labelled = row in X.indexes and X.indexes[row].nlevels == 1
-    if labelled:
-        frame.index = X.indexes[row]
+    labelled = _label_rows(frame, X, row)
     frame.attrs = _attributes(X.attrs, {})
     coords = {column: X[column]} if column in X.coords else {}
 
@@ -429,6 +425,14 @@ def read_data_array(X: xr.DataArray, parameter: str) -> tuple[Any, TableFormat]:
         return xr.DataArray(values, dims=(row, column), coords=coords, attrs=X.attrs, name=X.name)
 
     return frame, TableFormat("xarray DataArray", give, labelled=labelled)
+
+
+def _label_rows(frame: pd.DataFrame, X: xr.Dataset | xr.DataArray, row: Any) -> bool:
+    """Give a table the labels that xarray has of its rows; whether there are some."""
+    labelled = row in X.indexes and X.indexes[row].nlevels == 1
+    if labelled:
+        frame.index = X.indexes[row]
+    return labelled
 
 
 def _attributes(

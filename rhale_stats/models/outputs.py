@@ -47,7 +47,8 @@ class Outputs:
     """The model as a function from a table to numbers, (row, output), and what the outputs are.
 
     ``labels`` and ``names`` of the outputs are known after the first answer, those of classes at
-    once. A label selects; a name is what stands on an axis.
+    once. A label selects; a name is what stands on an axis. ``method`` is the name of the method
+    that answers, or "adapter"; ``given`` brings rows into the form in which the model gets them.
 
     Raises
     ------
@@ -81,18 +82,18 @@ class Outputs:
         # Linear predictor of results of statsmodels, for exact derivatives.
         self.line: Callable[[Any], Any] | None = None
         if self._adapter is None:
-            self._method, self._function = _method_of(model, scale)
+            self.method, self._function = _method_of(model, scale)
         else:
-            self._method, self._function = "adapter", self._adapter.predict
+            self.method, self._function = "adapter", self._adapter.predict
             if scale == "decision":
                 _refuse_decision(model)
         self.table = table
-        if self._method == "predict":
+        if self.method == "predict":
             predict = watched(model, prediction_function(model), set())
             self._function, data = predict_of(model, table.data, predict)
             self.line = statsmodels.line_of(model, table.data)
             self.table = table.holding(data)
-        self._given = self._form_given()
+        self.given = self._form_given()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         # Answers that were read from the model, without a call, and from what.
         self.n_read, self.answers_from = 0, "predictions"
@@ -107,8 +108,8 @@ class Outputs:
         if isinstance(table.data, np.ndarray):
             self.precision = max(self.precision, float(np.finfo(table.data.dtype).eps))
         # Outlier detectors have decisions, and no classes.
-        decides = self._method == "decision_function" and hasattr(model, "classes_")
-        if decides or self._method == "predict_proba":
+        decides = self.method == "decision_function" and hasattr(model, "classes_")
+        if decides or self.method == "predict_proba":
             self._classes(getattr(model, "classes_", None))
         elif self._adapter is not None and self._adapter.classes is not None:
             self._classes(self._adapter.classes)
@@ -123,19 +124,10 @@ class Outputs:
         """Numbers of the outputs that were chosen, after the first answer."""
         return self._chosen or [0]
 
-    @property
-    def method(self) -> str:
-        """Name of the method that answers, or "adapter"."""
-        return self._method
-
-    def given(self, rows: Any) -> Any:
-        """Rows in the form in which the model gets them."""
-        return self._given(rows)
-
     def gradient(self) -> Gradient | None:
         """Derivatives as the model gives them, if it does; known after the first answer."""
-        if self._adapter is None and self._method in GRADIENTS_OF:
-            return sklearn.gradient(self.model, self._method)
+        if self._adapter is None and self.method in GRADIENTS_OF:
+            return sklearn.gradient(self.model, self.method)
         if self._adapter is None and self._of_jax is not None:
             self._adapter = jax_adapter(self.model, *self._of_jax)
             self._of_jax = None  # looked at once
@@ -155,7 +147,7 @@ class Outputs:
         self, gradient: Gradient, rows: Any, columns: Sequence[int]
     ) -> NDArray[Any]:
         """Derivatives by columns of the table; those that the model does not get have none."""
-        model_rows = rows if self._method == "call" else self._given(rows)  # plain functions of JAX
+        model_rows = rows if self.method == "call" else self.given(rows)  # plain functions of JAX
         if not (isinstance(model_rows, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
             return np.asarray(plain_answer(gradient(model_rows, list(columns))))
         names = list(model_rows.columns)
@@ -182,7 +174,7 @@ class Outputs:
             )
         derivatives = derivatives[:, self.numbers]
         if self.scale == "logit":
-            answer = plain_answer(self._function(self._given(rows)))
+            answer = plain_answer(self._function(self.given(rows)))
             answer = as_array(answer, "model must return", ModelError)
             p = answer.reshape(len(rows), -1)[:, self.numbers].astype(np.float64)
             derivatives = derivatives / (p * (1 - p))[..., None]
@@ -227,15 +219,15 @@ class Outputs:
 
     def _answer(self, rows: Any) -> Any:
         """What the model answers; a plain function may be one of JAX, of an array or of columns."""
-        first = self.n_calls == 1 and self._method == "call"
+        first = self.n_calls == 1 and self.method == "call"
         try:
-            answer = self._function(self._given(rows))
+            answer = self._function(self.given(rows))
         except Exception:
             adapter = jax_adapter(self.model, rows, None) if first else None
             if adapter is None:
                 raise
-            self._method, self._adapter, self._function = "adapter", adapter, adapter.predict
-            self._given = as_is
+            self.method, self._adapter, self._function = "adapter", adapter, adapter.predict
+            self.given = as_is
             return self._function(rows)
         if first and is_of_jax(answer):
             some = rows.iloc[:JAX_ROWS] if isinstance(rows, pd.DataFrame) else rows[:JAX_ROWS]
@@ -282,8 +274,8 @@ class Outputs:
             )
         labels = [label.item() if isinstance(label, np.generic) else label for label in classes]
         what = {"response": "probability of", "logit": "log-odds of"}.get(self.scale)
-        what = "decision for" if what is None or self._method == "decision_function" else what
-        if self._method == "decision_function" and len(labels) == 2:
+        what = "decision for" if what is None or self.method == "decision_function" else what
+        if self.method == "decision_function" and len(labels) == 2:
             labels = labels[1:]  # one number a row, for the second class
         elif self._asked is None and len(labels) == 2:
             self._asked = labels[1:]

@@ -425,15 +425,6 @@ class Fitted(NamedTuple):
         return local.assign_coords({ROW_NUMBER: ("obs", np.arange(n_obs))})
 
 
-def refuse_model(fitted: Fitted | None, what: str) -> None:
-    """Raise ``ValueError`` for a model where errors by its parameters are not to be had."""
-    if fitted is not None:
-        raise ValueError(
-            f"model must be None for {what}, whose standard errors take the model as given. Refit "
-            f"it instead: bootstrap_refit."
-        )
-
-
 def has_parameters(model: Any) -> bool:
     """Whether the model comes with its parameters and their covariance."""
     inner = getattr(model, "_results", model)

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from rhale_stats.arguments.rows import aligned, as_array
+from rhale_stats.arguments.rows import aligned, as_array, evenly
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import local_effects as kernel
 from rhale_stats.arrays import probes as sums
@@ -197,8 +197,7 @@ def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[
         outputs, stored_columns = yield Versions(position, columns, numbers)
         if some.precision <= precision:
             break
-    values = [output.astype(np.float64) for output in outputs]
-    third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
+    values, third = _third_difference(outputs)
     inside = (x + step <= high) & (x - step >= low)
     return _ProbeAnswers(
         numbers,
@@ -212,6 +211,12 @@ def _look(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps[
         values[5],
         values[4],
     )
+
+
+def _third_difference(outputs: Sequence[FloatArray]) -> tuple[list[FloatArray], FloatArray]:
+    """Outputs in double precision, and the difference of those over a step and over half of it."""
+    values = [output.astype(np.float64) for output in outputs]
+    return values, sums.third_difference((values[0], values[1]), (values[2], values[3]))
 
 
 def _noise(some: DifferenceQuotients, position: int, looked: _ProbeAnswers) -> Steps[bool]:
@@ -228,8 +233,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _ProbeAnswers) -> S
     noise = sums.relative_noise(looked.third, looked.size)
     if noise <= SUSPECT * some.precision * away:
         return False
-    n = len(looked.rows)
-    rows = np.unique(np.linspace(0, n - 1, min(n, NOISE_ROWS)).round().astype(np.int64))
+    rows = evenly(len(looked.rows), NOISE_ROWS)
     x = looked.x[rows] + BESIDE * (looked.right - looked.x)[rows]
     step = kernel.central_step(looked.x, some.outputs.step_precision)[rows] / 4
     low, high = float(looked.x[0]), float(looked.x[-1])
@@ -238,8 +242,7 @@ def _noise(some: DifferenceQuotients, position: int, looked: _ProbeAnswers) -> S
         *kernel.central_arguments(x, step / 2, low, high),
     ]
     outputs, _held = yield Versions(position, columns, looked.rows[rows])
-    values = [output.astype(np.float64) for output in outputs]
-    third = sums.third_difference((values[0], values[1]), (values[2], values[3]))
+    values, third = _third_difference(outputs)
     again = sums.relative_noise(third, values[0])
     if again < NOISE_SHARE * noise:
         return False

@@ -257,7 +257,7 @@ class ReadModel:
         n_versions = max(map(len, versions.values()))
         rows = table.take(np.zeros(n_versions, dtype=np.int64))
         for position, values in versions.items():
-            rows = rows.holding(rows.stacked([Versions(position, [values])])[0])
+            rows = rows.holding(rows.stacked([Versions(position, [values])]))
         as_given = self._given(rows.data)
         inputs = list(versions)
         if isinstance(as_given, pd.DataFrame) and isinstance(table.data, pd.DataFrame):

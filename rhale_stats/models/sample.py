@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_percentiles
+from rhale_stats.arguments.rows import evenly
 from rhale_stats.arguments.words import first_rows, listed, warn
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -425,13 +426,13 @@ class Sample:
     @property
     def facts(self) -> dict[str, str]:
         """What every result says of its data, as attributes."""
-        scale = self.options.scale
+        scale, attrs = self.options.scale, self.whole.attrs
         return {
             **({} if scale == "response" else {"scale": scale}),
             "weight_kind": "none" if self.weight is None else self.options.weight_kind,
-            "output_name": str(self._attrs.get("output_name", "output")),
-            "output_units": str(self._attrs.get("output_units", "")),
-            **label_facts(self._attrs.get("labels"), self.whole.names),
+            "output_name": str(attrs.get("output_name", "output")),
+            "output_units": str(attrs.get("output_units", "")),
+            **label_facts(attrs.get("labels"), self.whole.names),
             "software": software(),
         }
 
@@ -440,10 +441,6 @@ class Sample:
         """The coordinate of the rows."""
         dim, labels, about = row_coordinate(self.whole.index, self.whole.n_rows)
         return dim, labels[self.rows], about
-
-    @property
-    def _attrs(self) -> Mapping[Any, Any]:
-        return self.whole.attrs
 
     def quotients(
         self, model: Model, *, single: bool = False, probe: bool = True
@@ -484,8 +481,7 @@ def check_answers(quotients: DifferenceQuotients) -> None:
     ModelError
         They do, from call to call or with the other rows of a call.
     """
-    n = quotients.table.n_rows
-    rows = np.unique(np.linspace(0, n - 1, min(n, TWICE)).round().astype(np.int64))
+    rows = evenly(quotients.table.n_rows, TWICE)
     whole = ~pd.DataFrame(quotients.table.take(rows).data).isna().any(axis=1).to_numpy()
     rows = rows[whole] if whole.any() else rows  # not every model takes missing values
     some = quotients.take(rows)

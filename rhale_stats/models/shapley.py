@@ -337,20 +337,7 @@ class _Codes(NamedTuple):
 
     def table(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
         """Numbers as the model receives them."""
-        if not self.levels:
-            return self.like.like(values)
-        columns: dict[int, Any] = {}
-        for position in range(len(self.like.names)):
-            series = self.like.series(position)
-            if self.like.is_time(position):
-                columns[position] = self.like.of_type(position, values[:, position])
-            elif position in self.levels:
-                level = self.levels[position].take(values[:, position].astype(np.intp))
-                columns[position] = pd.Series(level.array, dtype=series.dtype)
-            else:
-                columns[position] = pd.Series(values[:, position]).astype(series.dtype)
-        assert isinstance(self.like.data, pd.DataFrame), "arrays hold numbers"
-        return pd.DataFrame(columns).set_axis(self.like.data.columns, axis=1)
+        return self.like.like(values, self.levels)
 
 
 # A leaf costs a row about as much as comparing it, in one tree, with so many background rows by the

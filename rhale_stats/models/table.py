@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -331,23 +332,25 @@ class Table:
         axis = self.is_numeric(position) and not self.is_discrete(position)
         return "continuous" if axis else "discrete"
 
-    def like(self, values: FloatArray) -> pd.DataFrame | NDArray[np.floating[Any]]:
-        """Numbers (rows, columns) as a table of this form."""
+    def like(
+        self, values: FloatArray, levels: Mapping[int, pd.Index[Any]] = MappingProxyType({})
+    ) -> pd.DataFrame | NDArray[np.floating[Any]]:
+        """Numbers (rows, columns) as a table of this form; of ``levels`` they are the numbers."""
         if isinstance(self.data, np.ndarray):
             return values.astype(self.data.dtype, copy=False)
-        columns = {
-            position: self.of_type(position, values[:, position])
-            if self.is_time(position)
-            else pd.Series(values[:, position]).astype(dtype)
-            for position, dtype in enumerate(self.dtypes)
-        }
+        columns: dict[int, Any] = {}
+        for position, (x, dtype) in enumerate(zip(values.T, self.dtypes, strict=True)):
+            if self.is_time(position):
+                columns[position] = self.of_type(position, x)
+            elif position in levels:
+                level = levels[position].take(x.astype(np.intp))
+                columns[position] = pd.Series(level.array, dtype=dtype)
+            else:
+                columns[position] = pd.Series(x).astype(dtype)
         return pd.DataFrame(columns).set_axis(self.data.columns, axis=1)
 
-    def stacked(self, requests: Sequence[Versions]) -> tuple[Any, list[list[Values]]]:
-        """Rows below each other, those of each request in all of its versions of a column.
-
-        Returns the table, and the versions of each request as the table holds them.
-        """
+    def stacked(self, requests: Sequence[Versions]) -> Any:
+        """A table of the rows below each other, those of each request in all of its versions."""
         every, places, n_before = np.arange(self.n_rows), [], 0
         for request in requests:
             places.append(slice(n_before, n_before + request.size))
@@ -358,7 +361,6 @@ class Table:
                 for _, columns, rows in requests
             ]
         )
-        stored = [self.stored(position, columns) for position, columns, _ in requests]
         # Copies of all rows take a fraction of the time of rows by their numbers.
         are_copies = all(request.rows is None for request in requests)
         n_copies = sum(len(request.columns) for request in requests)
@@ -366,7 +368,7 @@ class Table:
             stack = np.tile(self.data, (n_copies, 1)) if are_copies else self.data[numbers]
             for (position, columns, _), place in zip(requests, places, strict=True):
                 stack[place, position] = np.concatenate([np.asarray(column) for column in columns])
-            return stack, stored
+            return stack
         if self.is_of_floats and all(are_floats(columns) for _, columns, _ in requests):
             by_column = self.data.to_numpy().T
             values = np.tile(by_column, n_copies) if are_copies else by_column[:, numbers]
@@ -375,7 +377,7 @@ class Table:
             # As one block: faster than one by one.
             frame = pd.DataFrame(values.T, columns=self.data.columns, copy=False)
             frame.attrs = dict(self.data.attrs)
-            return frame, stored
+            return frame
         frame = (
             pd.concat([self.data] * n_copies, ignore_index=True)
             if are_copies
@@ -388,7 +390,7 @@ class Table:
                 if request.position == position
             ]
             frame[self.data.columns[position]] = self._with_versions(position, numbers, some)
-        return frame, stored
+        return frame
 
     def _with_versions(
         self, position: int, numbers: IntArray, some: Sequence[tuple[slice, Sequence[Values]]]

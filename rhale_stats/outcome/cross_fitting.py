@@ -477,19 +477,20 @@ def _row_values(model: Any, name: str) -> FloatArray:
 
 
 def groups_and_outcome(
-    sample: Sample, y: ArrayLike, groups: ArrayLike | None
+    sample: Sample, y: ArrayLike | None, groups: ArrayLike | None
 ) -> tuple[Any, IntArray | None]:
-    """Outcomes and groups of the rows of a sample of the whole table, by the index of X."""
+    """Outcomes and groups of the rows of a sample of the whole table, by the index of X.
+
+    Either is None where it is not given.
+    """
     table = sample.whole
     labels = row_coordinate(table.index, table.n_rows)[1] if table.index is not None else None
     every = np.ones(table.n_rows, dtype=bool)
     codes = None if groups is None else row_codes(groups, labels, every, "groups", "rows of X")
-    outcome = of_rows(y, labels, table.n_rows, "y", "rows of X")
-    if isinstance(y, pd.Series):
-        outcome = pd.Series(np.asarray(outcome), name=y.name)
-        outcome = outcome.iloc[sample.rows].reset_index(drop=True)
-    else:
-        outcome = np.asarray(outcome)[sample.rows]
+    outcome: Any = None
+    if y is not None:
+        outcome = np.asarray(of_rows(y, labels, table.n_rows, "y", "rows of X"))[sample.rows]
+        outcome = pd.Series(outcome, name=y.name) if isinstance(y, pd.Series) else outcome
     if codes is not None:
         codes = pd.factorize(codes[sample.rows], sort=True)[0].astype(np.int64)
     return outcome, codes

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, starmap
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -96,24 +96,14 @@ MAX_PICTURES, MAX_PAIRS = 30, 8
 MAX_FIRST = 3
 
 
-@dataclass(frozen=True)
-class Section:
-    """A section: its template, its question, and what answers it."""
+# What the template of a section shows, by name.
+Section: TypeAlias = dict[str, Any]
 
-    anchor: str
-    question: str
-    values: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def template(self) -> str:
-        """File of its template."""
-        return f"{self.anchor}.html.j2"
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(name) from None
+def section(anchor: str, **values: Any) -> Section:
+    """A section; its anchor is also the name of its question and of its template."""
+    head = {"anchor": anchor, "question": getattr(t, anchor), "template": f"{anchor}.html.j2"}
+    return {**head, **values}
 
 
 @dataclass(frozen=True)
@@ -131,7 +121,7 @@ class ReportPage:
         """Ids and questions of the sections, or ids and names of the outputs."""
         if self.parts:
             return [(f"output-{number}", label) for number, label in enumerate(self.parts, 1)]
-        return [(section.anchor, section.question) for section in self.sections]
+        return [(each["anchor"], each["question"]) for each in self.sections]
 
 
 def tables_of(page: ReportPage) -> dict[str, ReportTable]:
@@ -141,10 +131,10 @@ def tables_of(page: ReportPage) -> dict[str, ReportTable]:
     """
     out: dict[str, ReportTable] = {}
     folders: list[str] = []
-    for section in page.sections:
-        parts = [section.values, *section.values.get("features", [])]
+    for shown in page.sections:
+        parts = [shown, *shown.get("features", [])]
         tables = [part["table"] for part in parts if part.get("table")]
-        for each in (*tables, *section.values.get("tables", [])):
+        for each in (*tables, *shown.get("tables", [])):
             name = each.link.name if each.link else file_name(each.caption, "csv")
             out[_another(name.removesuffix(".csv"), out)] = each
     for label, part in page.parts.items():
@@ -180,9 +170,7 @@ def page_of(
         _which(content, pictured),
         _features(content, pictured, n_open),
         _together(content),
-        Section(
-            "sure", t.sure, {"terms": [(term, texts) for term, texts in content.limits.items()]}
-        ),
+        section("sure", terms=list(content.limits.items())),
         _again(content),
     ]
     title = title or t.title.format(output=content.output)
@@ -205,7 +193,7 @@ def _points(content: ReportContent) -> Section:
         if content.examined
         else (t.with_parameters if content.parameters else t.as_given),
     )
-    return Section("points", t.points, {"sentences": content.points, "note": note})
+    return section("points", sentences=content.points, note=note)
 
 
 def _trust(content: ReportContent) -> Section:
@@ -215,8 +203,7 @@ def _trust(content: ReportContent) -> Section:
     if trust.calibration:
         heads = [(head, k > 0) for k, head in enumerate(t.calibration_heads.split("|"))]
         tables.append(table(t.calibration, heads, trust.calibration))
-    values = {"stats": trust.scores, "sentences": trust.sentences, "tables": tables}
-    return Section("trust", t.trust, values)
+    return section("trust", stats=trust.scores, sentences=trust.sentences, tables=tables)
 
 
 # --- which features -------------------------------------------------------------------------------
@@ -235,13 +222,13 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
         answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
     parts = {feature.line.feature: feature.anchor for feature in pictured}
     first = pictured[:MAX_FIRST]
-    values = {
-        "answer": answer,
-        "largest": [pictures.largest_picture(feature, content) for feature in first],
-        "picture": pictures.overview_picture(content, pictured or features[:MAX_PICTURES]),
-        "table": ranking(content, features, parts, ranking_link(content)),
-    }
-    return Section("which", t.which, values)
+    return section(
+        "which",
+        answer=answer,
+        largest=[pictures.largest_picture(feature, content) for feature in first],
+        picture=pictures.overview_picture(content, pictured or features[:MAX_PICTURES]),
+        table=ranking(content, features, parts, ranking_link(content)),
+    )
 
 
 def ranking(
@@ -352,8 +339,7 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
         names = ", ".join(left[:MAX_PICTURES]) + (", …" if len(left) > MAX_PICTURES else "")
         count = count_text(len(left), "feature")
         rest = t.rest.format(n=count, names=names, table=t.which_table)
-    values = {"answer": t.features_answer, "features": parts, "rest": rest}
-    return Section("features", t.features, values)
+    return section("features", answer=t.features_answer, features=parts, rest=rest)
 
 
 def values_table(feature: ReportFeature) -> ReportTable:
@@ -424,11 +410,10 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
 
 def _together(content: ReportContent) -> Section:
     if content.n_pairs is None:
-        return Section("together", t.together, {"answer": t.together_unknown, "table": None})
+        return section("together", answer=t.together_unknown, table=None)
     pairs, n_tried = content.pairs, count_text(content.n_pairs, "feature")
     if not pairs:
-        answer = t.together_none.format(n=n_tried)
-        return Section("together", t.together, {"answer": answer, "table": None})
+        return section("together", answer=t.together_none.format(n=n_tried), table=None)
     # With parameters in the other intervals there is no P.
     n_heads = 4 if content.parameters else 5
     heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))][:n_heads]
@@ -440,20 +425,20 @@ def _together(content: ReportContent) -> Section:
     lines = [list(pair.values())[:n_heads] for pair in shown]
     link = csv_link("pairs", [head for head, _ in heads], data)
     answer = t.together_lead.format(n=n_tried)
-    values = {"answer": answer, "table": table(t.together_table, heads, lines, link=link)}
-    return Section("together", t.together, values)
+    shown_table = table(t.together_table, heads, lines, link=link)
+    return section("together", answer=answer, table=shown_table)
 
 
 def _again(content: ReportContent) -> Section:
     lines = [[name, value] for name, value in content.settings.items()]
     heads = [(head, False) for head in t.settings_heads.split("|")]
-    values = {
-        "answer": t.again_answer,
-        "links": [json_link("report", everything(content)), ranking_link(content)],
-        "call": content.call,
-        "table": table(t.settings, heads, lines),
-    }
-    return Section("again", t.again, values)
+    return section(
+        "again",
+        answer=t.again_answer,
+        links=[json_link("report", everything(content)), ranking_link(content)],
+        call=content.call,
+        table=table(t.settings, heads, lines),
+    )
 
 
 def everything(content: ReportContent) -> dict[str, Any]:

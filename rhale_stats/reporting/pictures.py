@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.answers.numbers import FIVE_DIGITS, axis_texts, percent
 from rhale_stats.arguments.times import are_dates, date_texts
+from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.reading import (
@@ -123,8 +124,7 @@ def wrapped(text: str, room: float) -> list[str]:
 
 def runs(present: NDArray[np.bool_]) -> list[slice]:
     """The stretches of positions without a gap."""
-    ends = np.flatnonzero(np.diff(np.concatenate([[False], present, [False]]).astype(int)))
-    return [slice(int(a), int(b)) for a, b in zip(ends[::2], ends[1::2], strict=True)]
+    return [slice(begin, end + 1) for begin, end in stretches(present)]
 
 
 def _at(value: float) -> str:

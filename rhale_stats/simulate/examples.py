@@ -48,12 +48,10 @@ class Toy(Simulator):
     shape: tuple[float, float] = (1.0, 1.0)
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, x2 = x
+    def _output(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
         return self.b0 + self.b1 * x1 + self.b2 * x2 + self.b3 * x1 * x2
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        x1, x2 = x
+    def _derivatives(self, x1: FloatArray, x2: FloatArray) -> tuple[ArrayLike, ...]:
         return self.b1 + self.b3 * x2, self.b2 + self.b3 * x1
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -90,12 +88,13 @@ class OppositeGroups(Simulator):
 
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2", "x3")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, x2, x3 = x
+    def _output(self, x1: FloatArray, x2: FloatArray, x3: FloatArray) -> FloatArray:
         return 0.2 * x1 - 5 * x2 + 10 * x2 * (x3 > 0)
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        return 0.2, np.where(x[2] > 0, 5.0, -5.0), 0.0
+    def _derivatives(
+        self, _x1: FloatArray, _x2: FloatArray, x3: FloatArray
+    ) -> tuple[ArrayLike, ...]:
+        return 0.2, np.where(x3 > 0, 5.0, -5.0), 0.0
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
         return tuple(rng.uniform(-1, 1, size=(3, n)))
@@ -125,12 +124,10 @@ class RunningExample(Simulator):
     sd: float = 2.0
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2", "x3")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, x2, x3 = x
+    def _output(self, x1: FloatArray, x2: FloatArray, x3: FloatArray) -> FloatArray:
         return np.sin(2 * np.pi * x1) * ((x1 < 0) - 2.0 * (x3 < 0)) + x1 * x2 + x2
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        x1, x2, x3 = x
+    def _derivatives(self, x1: FloatArray, x2: FloatArray, x3: FloatArray) -> tuple[ArrayLike, ...]:
         return _wave_slope(x1) * ((x1 < 0) - 2.0 * (x3 < 0)) + x2, x1 + 1, 0.0
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -173,14 +170,12 @@ class Ridge(Simulator):
     noise: float = 0.01
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2", "x3")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, x2, x3 = x
+    def _output(self, x1: FloatArray, x2: FloatArray, x3: FloatArray) -> FloatArray:
         total = x1 + x2
         ridge = np.where(total <= 0.5, total, np.where(total < 1, 1 - total, 0.0))
         return self.alpha * x1 * x3 + ridge
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        x1, x2, x3 = x
+    def _derivatives(self, x1: FloatArray, x2: FloatArray, x3: FloatArray) -> tuple[ArrayLike, ...]:
         total = x1 + x2
         slope = np.where(total <= 0.5, 1.0, np.where(total < 1, -1.0, 0.0))
         return self.alpha * x3 + slope, slope, self.alpha * x1
@@ -277,15 +272,13 @@ class PiecewiseLinear(Simulator):
         piece = np.searchsorted(self.breaks, x1, side="right")
         return np.array(self.slopes, dtype=np.float64)[piece]
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, x2 = x
+    def _output(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
         starts = np.array([0.0, *self.breaks])
         level = np.concatenate([[0.0], np.cumsum(self.slopes[:-1] * np.diff(starts))])
         piece = np.searchsorted(self.breaks, x1, side="right")
         return np.asarray(level[piece] + self._slope(x1) * (x1 - starts[piece]) + x1 * x2)
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        x1, x2 = x
+    def _derivatives(self, x1: FloatArray, x2: FloatArray) -> tuple[ArrayLike, ...]:
         return self._slope(x1) + x2, x1
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -324,12 +317,10 @@ class Quadratic(Simulator):
     sd: float = 0.5**0.5
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, x2 = x
+    def _output(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
         return 4 * x1**2 + x2**2 + x1 * x2
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        x1, x2 = x
+    def _derivatives(self, x1: FloatArray, x2: FloatArray) -> tuple[ArrayLike, ...]:
         return 8 * x1 + x2, 2 * x2 + x1
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
@@ -354,12 +345,13 @@ class TwoRegimes(Simulator):
     correlated: bool = False
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2", "x3")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        x1, _, x3 = x
+    def _output(self, x1: FloatArray, _x2: FloatArray, x3: FloatArray) -> FloatArray:
         return np.where(x3 > 0, 3 * x1, -3 * x1) + x3
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        return np.where(x[2] > 0, 3.0, -3.0), 0.0, 1.0
+    def _derivatives(
+        self, _x1: FloatArray, _x2: FloatArray, x3: FloatArray
+    ) -> tuple[ArrayLike, ...]:
+        return np.where(x3 > 0, 3.0, -3.0), 0.0, 1.0
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
         x1, x2, x3 = rng.uniform(-1, 1, size=(3, n))
@@ -393,11 +385,11 @@ class Product(Simulator):
     sd: float = 0.5
     columns: ClassVar[tuple[str, ...]] = ("x1", "x2")
 
-    def _output(self, *x: FloatArray) -> FloatArray:
-        return x[0] * x[1]
+    def _output(self, x1: FloatArray, x2: FloatArray) -> FloatArray:
+        return x1 * x2
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
-        return x[1], x[0]
+    def _derivatives(self, x1: FloatArray, x2: FloatArray) -> tuple[ArrayLike, ...]:
+        return x2, x1
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:
         x1 = rng.uniform(-5, 5, size=n)

@@ -414,10 +414,10 @@ class Simulator:
             },
         )
 
-    def _output(self, *x: FloatArray) -> FloatArray:
+    def _output(self, *args: Any, **kwargs: Any) -> FloatArray:
         raise NotImplementedError(_missing(self, "_output"))
 
-    def _derivatives(self, *x: FloatArray) -> tuple[ArrayLike, ...]:
+    def _derivatives(self, *args: Any, **kwargs: Any) -> tuple[ArrayLike, ...]:
         raise NotImplementedError(_missing(self, "_derivatives"))
 
     def _draw(self, n: int, rng: np.random.Generator) -> tuple[FloatArray, ...]:

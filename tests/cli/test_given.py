@@ -56,7 +56,6 @@ OF = pytest.mark.parametrize("suffix", SAFE)
 
 @OF
 def test_models_that_hold_no_code_need_no_trust(tmp_path, suffix, table):
-    from rhale_stats.cli.commands import ModelInputs
     from rhale_stats.cli.parser import parser
     from rhale_stats.models.outputs import Outputs
     from rhale_stats.models.table import as_table
@@ -67,7 +66,7 @@ def test_models_that_hold_no_code_need_no_trust(tmp_path, suffix, table):
     words += ["--columns", *NUMBERS] if suffix == ".onnx" else []
     arguments = parser().parse_args(words)
     arguments.features = [arguments.feature]
-    given = ModelInputs.from_arguments(arguments)
+    given = commands.inputs_of(arguments)
     found = Outputs(given.model, as_table(given.X))(given.X)[:, -1]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
@@ -107,18 +106,19 @@ def test_a_whole_module_of_torch(tmp_path):
     torch.manual_seed(0)
     module = torch.nn.Linear(2, 1)
     torch.save(module, tmp_path / "model.pt")
-    found, _ = commands.load_model(tmp_path / "model.pt", trust=True)
+    kind = commands.format_of(tmp_path / "model.pt", trust=True)
+    found = commands.load_model(tmp_path / "model.pt", kind)
     assert torch.equal(found.weight, module.weight)
     torch.save(module.state_dict(), tmp_path / "state.pt")
     with pytest.raises(commands.UsageError, match=r"it holds a .*Dict; save the whole module"):
-        commands.load_model(tmp_path / "state.pt", trust=True)
+        commands.load_model(tmp_path / "state.pt", kind)
 
 
 def test_a_missing_library_is_named(tmp_path, monkeypatch):
     (tmp_path / "model.onnx").write_bytes(b"")
     monkeypatch.setattr(commands, "find_spec", lambda name: None)
     with pytest.raises(commands.UsageError, match=r"needs onnxruntime.*pip install onnxruntime"):
-        commands.load_model(tmp_path / "model.onnx", trust=False)
+        commands.format_of(tmp_path / "model.onnx", trust=False)
 
 
 @pytest.mark.parametrize(
