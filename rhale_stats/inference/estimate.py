@@ -7,6 +7,7 @@ numbers are; the formulas are those of `arrays/intervals.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,7 +29,6 @@ BY_INVERSION = "inversion of a test, math [24]"
 BY_KURTOSIS = f"{BY_INVERSION}, and the log scale where tails are heavy, math [92]"
 # The coordinate of the last dimension of intervals and bands.
 BOUNDS = {"ci_bound": ("ci_bound", ["lower", "upper"])}
-OF_BOUNDS = dataset_of({}, BOUNDS, {})
 Variable: TypeAlias = tuple[tuple[str, ...], FloatArray, dict[str, Any]]
 
 
@@ -352,7 +352,13 @@ def with_bands(
 def _with_ends(result: xr.Dataset, variables: Mapping[str, Variable]) -> xr.Dataset:
     """With pairs of ends, and the names of the two where they are not there yet."""
     has_bounds = set(BOUNDS) <= set(result.coords)
-    return with_variables(result, variables, None if has_bounds else OF_BOUNDS)
+    return with_variables(result, variables, None if has_bounds else _of_bounds())
+
+
+@cache
+def _of_bounds() -> xr.Dataset:
+    """The names of the two ends; to make an index takes time, and imports of xarray."""
+    return dataset_of({}, BOUNDS, {})
 
 
 def kept_interval(result: Result, name: str, level: float) -> FloatArray | None:

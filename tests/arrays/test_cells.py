@@ -17,13 +17,21 @@ from tests.arrays.made import in_cells, rows_in_cells
 from tests.helpers import in_turn
 
 
-def moments_in(edges, bins, x, g, w, **_):
-    """The cells of a curve, from the rows."""
+class Made(NamedTuple):
+    cells: kernel.Cells
+    variance: np.ndarray
+    degrees: np.ndarray
+
+
+def moments_in(edges, bins, x, g, w):
+    """The cells of a curve, from the rows, their variances and the degrees of errors."""
     if w is None:
-        return kernel.cells_of(edges, bins, in_cells(edges, x, g))
+        cells = kernel.Cells.within(bins, edges, in_cells(edges, x, g))
+        return Made(cells, *cells.variance)
     rows = rows_in_cells(edges, x, g, w)
     squares = rows.square_sums(np.arange(len(edges) - 1), rows.cells.means(), None)
-    return kernel.cells_of(edges, bins, rows.cells, squares)
+    cells = kernel.Cells.within(bins, edges, rows.cells, squares)
+    return Made(cells, cells.variance[0], cells.robust_variance[1])
 
 
 KINDS = {
@@ -194,9 +202,9 @@ def test_moments_of_cells(kind, weights):
     edges = kernel.nested_edges(x, w, bins, 12)
     cells = moments_in(edges, bins, x, g, w)
     n, mean, variance, x_mean = brute_force(x, g, np.ones(len(x)) if w is None else w, edges)
-    assert_allclose(cells.n_effective, n, rtol=1e-12)
-    assert_allclose(cells.mean, mean, rtol=1e-10, atol=1e-14)
-    assert_allclose(cells.x_mean, x_mean, rtol=1e-10, atol=1e-14)
+    assert_allclose(cells.cells.n_effective, n, rtol=1e-12)
+    assert_allclose(cells.cells.means.mean, mean, rtol=1e-10, atol=1e-14)
+    assert_allclose(cells.cells.means.x_mean, x_mean, rtol=1e-10, atol=1e-14)
     many = n >= kernel.MIN_OWN_ROWS
     assert_allclose(cells.variance[many], variance[many], rtol=1e-10)
     k = np.minimum(np.searchsorted(edges, x, side="right") - 1, len(edges) - 2)
@@ -204,9 +212,9 @@ def test_moments_of_cells(kind, weights):
     squares = np.ones(len(x)) if w is None else w**2
     rows = np.bincount(k, squares) ** 2 / np.maximum(np.bincount(k, squares**2), 1e-300)
     assert_allclose(cells.degrees[many], rows[many] - 1, rtol=1e-10)
-    assert_allclose(cells.share.sum(), 1)
+    assert_allclose(cells.cells.share.sum(), 1)
     middle = (edges[1:] + edges[:-1]) / 2
-    assert_array_equal(cells.bin, np.searchsorted(bins[1:-1], middle))
+    assert_array_equal(cells.cells.bin, np.searchsorted(bins[1:-1], middle))
 
 
 def variance_with_neighbours(cells, cell):
@@ -257,7 +265,7 @@ def test_single_rows_know_their_spread_from_each_other():
     rng = np.random.default_rng(9)
     x = np.arange(4000.0)
     edges = np.append(x - 0.5, 3999.5)
-    cells = moments_in(edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None, frequency=False)
+    cells = moments_in(edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None)
     # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
     assert_allclose(cells.variance.mean(), 4, rtol=0.08)
     assert (cells.degrees >= kernel.POOLED_DEGREES - 1e-6).all()
@@ -303,7 +311,7 @@ def test_variances_are_means_over_their_sources(n_cells):
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, n_cells)
     cells = moments_in(edges, bins, x, g, None)
-    weights, degrees = kernel.variance_sources(cells.n_effective)
+    weights, degrees = kernel.variance_sources(cells.cells.n_effective)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     there = n > 0
     between = np.diff(mean[there]) ** 2 / (1 / n[there][1:] + 1 / n[there][:-1])
@@ -416,7 +424,8 @@ def test_variances_of_cells_in_other_units(unit):
     edges = kernel.nested_edges(x, None, bins, 60)
     one, other = (moments_in(edges, bins, x, c * g, None) for c in (1.0, unit))
     assert_allclose(other.variance, unit**2 * one.variance, rtol=1e-9)
-    assert_allclose(other.third_moment, unit**3 * one.third_moment, rtol=1e-8)
+    third = [made.cells.moment(0, 3) for made in (other, one)]
+    assert_allclose(third[0], unit**3 * third[1], rtol=1e-8)
     assert_array_equal(other.degrees, one.degrees)
 
 

@@ -98,7 +98,12 @@ class TestByHand:
                 "local_effect_error": ("feature", [1e-6, 1e-6]),
                 **{name: (dims, np.array(one)) for name, one in more.items()},
             },
-            {"feature": ["a", "b"], "n_bins": ("feature", [3, 3]), "feature_kind": "continuous"},
+            {
+                "feature": ["a", "b"],
+                "n_bins": ("feature", [3, 3]),
+                "feature_kind": "continuous",
+                "edge_value": (("feature", "edge"), np.tile(np.arange(4.0), (2, 1))),
+            },
         )
 
     def test_the_kurtosis_of_all_bins_by_their_rows(self):

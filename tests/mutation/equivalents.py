@@ -549,16 +549,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/anova_test.py", "_degrees_together"): {
         "if shared * MAX_DF [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
-    ("effects/estimates.py", "_squares_of"): {
-        "if along.squares is None [or along.robust is None or along.robust_third is None → and "
-        "along.robust is None and (along.robust_third is None)]:": (
-            "all of them are there, or none"
-        ),
-    },
     ("effects/errors.py", "_add_errors"): {
-        "[of_others += [name for name in SKEWNESS if name in effect] → pass]": (
-            "new ones take the place of the old"
-        ),
+        "[of_others += SKEWNESS → pass]": "new ones take the place of the old",
     },
     ("effects/hypotheses.py", "_homogeneous"): {
         "if variance [<= → <] least ** 2:": "a continuous statistic is not equal to its limit",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -225,11 +227,11 @@ def test_steps_of_the_progress(rng, monkeypatch):
     X, jacobian = interacting(rng)
     steps = []
 
-    class Bar:
+    class Bar(AbstractContextManager):
         def update(self, n=1):
             steps.append(n)
 
-        def close(self):
+        def __exit__(self, *_):
             steps.append("end")
 
     monkeypatch.setattr(interactions, "progress_bar", lambda total, *_, progress: Bar())
