@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rhale_stats.arrays import intervals, quadratic
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
 from rhale_stats.inference.results import SIZE_LEVEL
@@ -75,8 +75,8 @@ class BinSelection(NamedTuple):
 
     @classmethod
     def of_feature(cls, row: FeatureResult, mask: NDArray[np.bool_] | None = None) -> BinSelection:
-        """The bins of one feature to test, by default all with rows; those with slopes of them."""
-        mask = np.isfinite(row["effect"].values) if mask is None else mask
+        """The bins of one feature to test, by default all with errors, and those with slopes."""
+        mask = np.isfinite(np.diagonal(row["effect_cov"].values)) if mask is None else mask
         sloped = np.flatnonzero((row.slopes != 0)[mask])
         return cls(mask, sloped, np.diff(row["edge_value"].values)[mask][sloped])
 
@@ -85,11 +85,15 @@ class BinSelection(NamedTuple):
         slope = row.slopes[self.mask][self.sloped] * self.width
         return np.concatenate([row["effect"].values[self.mask], slope])
 
+    @property
+    def bins(self) -> IntArray:
+        """The bins of the effects, then of the slopes."""
+        number = np.flatnonzero(self.mask)
+        return np.concatenate([number, number[self.sloped]])
+
     def by_bin(self, parts: FloatArray) -> FloatArray:
         """Sums by bin of parts of effects, then of slopes; 0 in bins that are not tested."""
-        number = np.flatnonzero(self.mask)
-        number = np.concatenate([number, number[self.sloped]])
-        return np.bincount(number, parts, len(self.mask)).astype(np.float64)
+        return np.bincount(self.bins, parts, len(self.mask)).astype(np.float64)
 
     def covariance(self, row: FeatureResult) -> FloatArray:
         """Covariance of these values by groups or parameters, which the result holds."""

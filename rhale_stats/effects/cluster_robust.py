@@ -14,6 +14,7 @@ from scipy import sparse
 from rhale_stats.arguments.checks import is_in_chunks
 from rhale_stats.arguments.rows import row_codes
 from rhale_stats.arguments.survey import GroupsOrDesign, design_text, row_groups
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, categories, influence, leverage
 from rhale_stats.arrays.binning import bin_index, most_of_chunk
 from rhale_stats.arrays.leverage import like
@@ -694,34 +695,63 @@ def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
     return block
 
 
-def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) -> Estimates:
+def errors_of_groups(
+    features: Sequence[tuple[FeatureResult, CurveErrors | None]], clusters: Groups
+) -> list[Estimates]:
+    """Standard errors of all features; a warning names bins with too few groups, which have none.
+
+    Raises
+    ------
+    ValueError
+        No bin has enough groups.
+    """
+    rows, lost, n_bins = list[Estimates](), dict[str, int](), 0
+    for row, fit in features:
+        rows.append(unknown_errors(row) if fit is None else group_errors(row, fit, clusters))
+        if fit is not None:
+            effect = row["effect"].values
+            lost[row.name] = int(np.sum(np.isfinite(effect) & np.isnan(rows[-1]["effect_se"])))
+            n_bins += int(np.isfinite(effect).sum())
+    if few := [f"{name!r} ({number})" for name, number in lost.items() if number]:
+        what = f"groups are too few in bins of {', '.join(few)}: they must outnumber the mean and "
+        what += "the slope of a bin. "
+        if sum(lost.values()) == n_bins:
+            raise ValueError(f"{what}Use fewer bins.")
+        warn(f"{what}Its errors are NaN, and those of a curve that depends on it. Use fewer bins.")
+    return rows
+
+
+def group_errors(row: FeatureResult, fit: CurveErrors, clusters: Groups) -> Estimates:
     """Standard errors of one feature from the influences of groups of rows."""
-    if fit is None:
-        return _constant_feature(row)
     clusters.check(row)
     # RowLevels have no cells but their steps.
     sums = None if row.is_categorical else clusters.sums(row).bins
     of_bins = clusters.bin_influences(row) if sums is None else bin_influences(row, sums)
-    linear = row.slopes != 0
-    _check_enough_groups(of_bins.sums, linear, row.name)
+    n_groups = of_bins.sums.n_groups()
+    # If a bin has one group only, its influences sum to 0; two leave nothing beside a slope.
+    few = n_groups <= 1 + (row.slopes != 0)
     of_bins = of_bins if sums is None else sampled(of_bins, clusters.design)
     # For the curve residuals are from the means of blocks of cells, for lines and spreads from
     # those of bins.
     of_cells = of_bins if row.is_categorical else clusters.influences(row)
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
-    # A bin in a gap has no effect.
-    empty = of_bins.sums.n_groups() == 0
-    effect_cov[empty] = effect_cov[:, empty] = np.nan
+    effect_cov[few] = effect_cov[:, few] = np.nan
     # At all edges of cells, because the curve is not straight within a bin.
     cell_edges, on_curve = fit.pieces.edges, of_cells.on_curve(fit)
-    of_curve = on_curve.sums.of_curve(fit.loadings(cell_edges), population=fit.centering == "mean")
+    loadings, zero_start = (
+        fit.loadings(cell_edges),
+        influence.loadings(fit.pieces, fit.edges, "start"),
+    )
+    of_curve = on_curve.sums.of_curve(loadings, population=fit.centering == "mean")
+    of_start = on_curve.sums.of_curve(zero_start, population=False)
+    unknown = few[fit.cells.bin[fit.cells.stretch]]
+    for curve, weights in ((of_curve, loadings), (of_start, zero_start)):
+        curve[:, (weights.level[:, unknown] != 0).any(axis=1)] = np.nan
     fine_cov = of_curve.T @ of_curve
     skew = {} if row.is_categorical else _skewness(row, fit, clusters, of_bins, of_cells)
     positions = np.searchsorted(cell_edges, fit.edges)
     of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
-    zero_start = influence.loadings(fit.pieces, fit.edges, "start")
-    of_start = on_curve.sums.of_curve(zero_start, population=False)
     more: dict[str, FloatArray] = {}
     if row.has_cells:
         cell_curve_cov = np.full((len(fit.cells.bin) + 1,) * 2, np.nan)
@@ -730,14 +760,14 @@ def group_errors(row: FeatureResult, fit: CurveErrors | None, clusters: Groups) 
         more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(cell_curve_cov), 0.0))
         more["cell_curve_df"] = at_cells(on_curve.curve_degrees(fit, cell_edges), fit)
     if "slope" in row:
-        more |= _slope_covariances(of_bins.sums, of_effect, of_curve, fit)
-    variance_se = np.sqrt(of_bins.sums.variance.power(2).sum(axis=0))
+        more |= _slope_covariances(of_bins.sums, of_effect, of_curve, fit, few & (n_groups > 0))
+    variance_se = np.where(few, np.nan, np.sqrt(of_bins.sums.variance.power(2).sum(axis=0)))
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         return {
             "effect_se": np.sqrt(np.diagonal(effect_cov)),
             **more,
-            "heterogeneity_se": np.where(spread == 0, 0.0, variance_se / (2 * spread)),
+            "heterogeneity_se": np.where((spread == 0) & ~few, 0.0, variance_se / (2 * spread)),
             "curve_se": at_edges(np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)), fit),
             "curve_se_start": at_edges(np.sqrt(np.sum(of_start**2, axis=0)), fit),
             "average_effect_se": float(np.sqrt(np.sum(of_cells.sums.average**2))),
@@ -815,8 +845,8 @@ def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     return np.asarray(shares @ of_cells.unit_overlap() @ shares.T)
 
 
-def _constant_feature(row: FeatureResult) -> Estimates:
-    """NaN for all estimates of a feature without bins."""
+def unknown_errors(row: FeatureResult) -> Estimates:
+    """NaN for all errors of a feature without bins."""
     absent = [
         part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row
     ]
@@ -825,31 +855,26 @@ def _constant_feature(row: FeatureResult) -> Estimates:
     return dict.fromkeys(wanted, np.nan)
 
 
-def _check_enough_groups(sums: influence.RowSums, linear: NDArray[np.bool_], name: str) -> None:
-    """Raise ``ValueError`` unless every bin with rows has more groups than fitted parameters.
-
-    If a bin has one group only, its influences sum to 0.
-    """
-    n_groups = sums.n_groups()
-    few = (n_groups > 0) & (n_groups <= 1 + linear)
-    if few.any():
-        k = int(np.argmax(few))
-        raise ValueError(
-            f"groups must outnumber the means and slopes in every bin; bin {k} of feature "
-            f"{name!r} has {n_groups[k]} groups for {1 + linear[k]} of these. Use fewer bins."
-        )
-
-
 def _slope_covariances(
-    sums: influence.RowSums, of_effect: sparse.csr_array, of_curve: FloatArray, fit: CurveErrors
+    sums: influence.RowSums,
+    of_effect: sparse.csr_array,
+    of_curve: FloatArray,
+    fit: CurveErrors,
+    few: NDArray[np.bool_],
 ) -> dict[str, FloatArray]:
-    """Covariances of the slopes of the bins, with each other, the effects and the curve."""
-    slope_cov = (sums.slope.T @ sums.slope).toarray()
+    """Covariances of the slopes of the bins, with each other, the effects and the curve.
+
+    Those of bins with ``few`` groups are NaN.
+    """
+    slope = sums.slope.toarray()
+    slope[:, few] = np.nan
+    slope_cov, effect_slope_cov = slope.T @ slope, of_effect.T @ slope
+    effect_slope_cov[few] = np.nan
     return {
         "slope_se": np.sqrt(np.diagonal(slope_cov)),
         "slope_cov": slope_cov,
-        "effect_slope_cov": (of_effect.T @ sums.slope).toarray(),
-        "curve_slope_cov": at_edges(of_curve.T @ sums.slope, fit),
+        "effect_slope_cov": effect_slope_cov,
+        "curve_slope_cov": at_edges(of_curve.T @ slope, fit),
     }
 
 

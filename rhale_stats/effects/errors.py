@@ -20,7 +20,7 @@ from rhale_stats.effects.cluster_robust import (
     Clusters,
     Groups,
     GroupsInChunks,
-    group_errors,
+    errors_of_groups,
 )
 from rhale_stats.effects.delta_method import with_parameters, without_parts
 from rhale_stats.effects.fit import (
@@ -242,9 +242,9 @@ def _add_errors(
         kind = GroupsInChunks if is_chunked(local) else Clusters
         clusters = kind.of_effect(local, effect, groups)
         source = clusters.source
-        rows = [group_errors(*feature, clusters) for feature in features or features_of(effect)]
+        rows = errors_of_groups(features or features_of(effect), clusters)
         n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
-        effective = min(n_each, default=np.inf)
+        effective = min(filter(np.isfinite, n_each), default=np.inf)
         if effective < MIN_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy import linalg, special
 
 from rhale_stats.arguments.checks import check_choice
@@ -358,15 +357,15 @@ def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
     return Wald(total, df, intervals.chi2_tail(total, df))
 
 
-def _contrasts(row: FeatureResult, null: str) -> FloatArray:
-    """What is 0 of the effects of one feature: each, or the differences of neighbours."""
-    effects = np.eye(row.sizes["bin"])
+def _contrasts(n_bins: int, null: str) -> FloatArray:
+    """What is 0 of the effects of bins: each, or the differences of neighbours."""
+    effects = np.eye(n_bins)
     return np.diff(effects, axis=0) if null == "constant" else effects
 
 
 def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
-    contrast, covariance = _contrasts(row, null), row["effect_cov"].values
+    contrast, covariance = _contrasts(row.sizes["bin"], null), row["effect_cov"].values
     covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
     variance = np.diagonal(covariance)
     # Satterthwaite's degrees of freedom, as if steps were independent.
@@ -382,7 +381,8 @@ def _grouped(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows: the Wald statistic over its degrees of freedom, against F."""
     selection = BinSelection.of_feature(row)
     value, covariance = selection.values(row), selection.covariance(row)
-    contrast = linalg.block_diag(_contrasts(row, null), np.eye(len(selection.sloped)))
+    of_effects = _contrasts(int(selection.mask.sum()), null)
+    contrast = linalg.block_diag(of_effects, np.eye(len(selection.sloped)))
     total_variance = float(np.trace(covariance))
     # An estimate without sampling error is compared with rounding only.
     covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(value))
@@ -395,7 +395,7 @@ def _grouped(row: FeatureResult, null: str) -> Wald:
         if not df:
             return Wald(df=0.0, reason=meaning.RIGID)
     statistic = float(value @ np.linalg.pinv(covariance, hermitian=True) @ value)
-    of_groups = _degrees_of_matrix(row, contrast, row.slopes != 0)
+    of_groups = _degrees_of_matrix(row, contrast, selection)
     # Hotelling's correction: the covariance has fewer degrees of freedom than its size asks for.
     left = of_groups - df + 1
     if left <= 0:
@@ -413,17 +413,13 @@ def _moved(
     return components.T @ value, components.T @ covariance @ components
 
 
-def _degrees_of_matrix(
-    row: FeatureResult, contrast: FloatArray, linear: NDArray[np.bool_]
-) -> float:
+def _degrees_of_matrix(row: FeatureResult, contrast: FloatArray, selection: BinSelection) -> float:
     """Degrees of freedom of a covariance by groups (math [31]): of the Wishart matrix like it.
 
     The variances of its entries add up to those of the estimated covariance of the contrasts, each
     scaled by its own standard error.
     """
-    sloped = np.flatnonzero(linear)
-    positions = np.concatenate([np.arange(row.sizes["bin"]), sloped])
-    overlap = group_overlap(row)[np.ix_(positions, positions)]
+    overlap = group_overlap(row)[np.ix_(selection.bins, selection.bins)]
     # Differences of neighbours have in common what the variances of both have.
     parts = np.abs(contrast) / np.abs(contrast).sum(axis=1, keepdims=True)
     overlap = parts @ overlap @ parts.T

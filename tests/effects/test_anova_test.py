@@ -136,13 +136,13 @@ def test_degrees_of_a_matrix_of_independent_contrasts(levels):
     """q (q + 1) over the sum and the trace of what contrasts have in common."""
     row = levels[1]
     overlap = group_overlap(row)
-    none = np.zeros(3, dtype=bool)
+    steps_alone = BinSelection.of_feature(row)
     expected = 12 / (overlap.sum() + np.trace(overlap))
-    assert_allclose(_degrees_of_matrix(row, np.eye(3), none), expected)
+    assert_allclose(_degrees_of_matrix(row, np.eye(3), steps_alone), expected)
     steps = np.array([[-1.0, 1, 0], [0, -1, 1]])
     mixed = np.abs(steps) / 2 @ overlap @ np.abs(steps).T / 2
     expected = 6 / (mixed.sum() + np.trace(mixed))
-    assert_allclose(_degrees_of_matrix(row, steps, none), expected)
+    assert_allclose(_degrees_of_matrix(row, steps, steps_alone), expected)
 
 
 def test_without_degrees_of_freedom_there_is_no_test():

@@ -14,7 +14,6 @@ from rhale_stats.effects.cluster_robust import (
     GROUPS_OF_BLOCK,
     Clusters,
     Grouped,
-    _check_enough_groups,
     _effect_overlap,
     _skewness,
     blocks,
@@ -83,15 +82,6 @@ def test_overlap_of_effects_is_that_of_their_cells():
     assert_allclose(_effect_overlap(found, fit), shares @ overlap @ shares.T)
     cells.n_effective = np.array([4.0, 0.0, 5.0])
     assert_allclose(_effect_overlap(found, fit)[0, 0], overlap[0, 0])
-
-
-def test_more_groups_than_parameters_in_every_bin():
-    """Two parameters where there is a line."""
-    of = SimpleNamespace(n_groups=lambda: np.array([3, 2, 2]))
-    _check_enough_groups(of, np.array([True, False, False]), "x")
-    message = r"bin 1 of feature 'x' has 2 groups for 2 of these\. Use fewer bins"
-    with pytest.raises(ValueError, match=message):
-        _check_enough_groups(of, np.array([True, True, False]), "x")
 
 
 @pytest.mark.parametrize("linear", [False, True])

@@ -630,10 +630,27 @@ def test_groups_are_more_than_parameters_in_all_bins(kind, table):
     row = one_feature(effect, 0)
     last = X[:, 0] > row["bin_left"].values[-1]
     few = 2 if kind == "linear" and row["slope"].values[-1] else 1
+    enough = rs.std_error(effect, local, groups=np.arange(N) % 20)
     group = np.where(last, np.arange(N) % few, np.arange(N) % 20)
-    message = f"bin {len(row['bin']) - 1} of feature 'x0' has {few} groups for {few} of"
-    with pytest.raises(ValueError, match=message):
-        rs.std_error(effect, local, groups=group)
+    with pytest.warns(UserWarning, match=r"groups are too few in bins of 'x0' \(1\)"):
+        found = one_feature(rs.std_error(effect, local, groups=group), 0)
+    before, enough = slice(0, row.sizes["bin"] - 1), one_feature(enough, 0)
+    for name in ("effect_se", "heterogeneity_se", *(("slope_se",) if kind == "linear" else ())):
+        assert np.isnan(found[name].values[-1]), name
+        assert_allclose(found[name].values[before], enough[name].values[before], rtol=1e-9)
+    # A curve that is 0 on the left depends on the last bin at its end alone.
+    assert_allclose(
+        found["curve_se_start"].values[:-1], enough["curve_se_start"].values[:-1], rtol=1e-9
+    )
+    assert np.isnan([found["curve_se_start"].values[-1], *found["curve_se"].values]).all()
+
+
+def test_groups_that_are_too_few_everywhere(table):
+    local = local_of(*table[:2])
+    effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
+    group = np.searchsorted(EDGES[1:-1], table[0][:, 0], side="right")
+    with pytest.raises(ValueError, match="groups are too few in bins of 'x0'"):
+        rs.std_error(effect.sel(feature=["x0"]), local, groups=group)
 
 
 def test_standard_errors_of_what_has_none(table):

@@ -23,6 +23,7 @@ from rhale_stats.effects.fit import SKEWNESS, noise_in_the_middle
 from rhale_stats.effects.hypotheses import (
     METHODS,
     TOO_FEW_GROUPS,
+    BinSelection,
     _degrees_of_matrix,
     _grouped,
     _homogeneous,
@@ -1302,7 +1303,8 @@ def test_degrees_of_a_matrix_without_overlap():
     row = one_feature(grouped, 0)
     none = changed(row, effect_overlap=0 * row["effect_overlap"])
     n = row.sizes["bin"]
-    found = _degrees_of_matrix(none, np.eye(n), np.zeros(n, dtype=bool))
+    every = BinSelection(np.ones(n, dtype=bool), np.zeros(0, dtype=int), np.zeros(0))
+    found = _degrees_of_matrix(none, np.eye(n), every)
     assert found == pytest.approx(n * (n + 1) * MAX_DF)
 
 
