@@ -133,8 +133,8 @@ class Grouped(NamedTuple):
 
 def _degrees_of(overlap: FloatArray) -> FloatArray:
     """Degrees of freedom of variances that overlap so much with themselves, 0 of none."""
-    own = np.diagonal(overlap)
-    return np.divide(1.0, own, out=np.zeros(len(own)), where=own > 0)
+    shared = np.diagonal(overlap)
+    return np.divide(1.0, shared, out=np.zeros(len(shared)), where=shared > 0)
 
 
 def _noise_or_equal(fit: CurveErrors) -> accumulate.Noise:
@@ -313,9 +313,9 @@ class UnitSums(NamedTuple):
 
     def _centred(self, values: FloatArray) -> FloatArray:
         """Influences of the groups on a mean over all rows whose values are known, by entry."""
-        known = np.isfinite(values)
+        has_value = np.isfinite(values)
         weight, total = (
-            np.bincount(self.group, np.where(known, part, 0.0), self.n_groups)
+            np.bincount(self.group, np.where(has_value, part, 0.0), self.n_groups)
             for part in (self.weight, values)
         )
         every = weight.sum() or 1.0

@@ -473,8 +473,8 @@ def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArra
     """Covariances from the rows alone, of the result as it is."""
 
     def stored(name: str) -> FloatArray | None:
-        known = row.has_covariance and name in row
-        return np.asarray(row[name].values) if known else None
+        is_stored = row.has_covariance and name in row
+        return np.asarray(row[name].values) if is_stored else None
 
     def of_bins(name: str, variances: FloatArray) -> FloatArray:
         """Without a stored covariance bins are independent of each other."""

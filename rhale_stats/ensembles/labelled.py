@@ -588,11 +588,11 @@ def labelled(
     ``estimate`` are those of all rows, or means over the members.
     """
     reasons = [member for member in members if isinstance(member, str)]
-    known: list[Values] = [{} if isinstance(member, str) else member for member in members]
+    each: list[Values] = [{} if isinstance(member, str) else member for member in members]
     variables: dict[str, Any] = {}
-    for name in dict.fromkeys(chain.from_iterable(known)):
-        absent = np.full(next(member[name].shape for member in known if name in member), np.nan)
-        values = np.stack([member.get(name, absent) for member in known])
+    for name in dict.fromkeys(chain.from_iterable(each)):
+        absent = np.full(next(member[name].shape for member in each if name in member), np.nan)
+        values = np.stack([member.get(name, absent) for member in each])
         dims = ("draw", "feature", "grid")[: values.ndim]
         variables[name] = (dims, values, _about(name))
     for name in (*ON_GRID, *TOTALS):

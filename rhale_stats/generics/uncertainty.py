@@ -290,10 +290,16 @@ def std_error(
     ------
     ValueError
         ``effect`` is not an effect; ``groups`` without ``local``, of another length, missing in
-        some row, or fewer than two; a bin with no more groups than parameters (a mean, or a mean
-        and a slope); ``local`` of another model, of other rows, or of another output or scale.
+        some row, or fewer than two; no bin with more groups than parameters (a mean, or a mean and
+        a slope); ``local`` of another model, of other rows, or of another output or scale.
     TypeError
         ``effect`` or ``local`` is not a Dataset.
+
+    Warns
+    -----
+    UserWarning
+        Bins with no more groups than parameters: their errors are NaN, and those of a curve where
+        it depends on them. Groups that are few.
 
     Notes
     -----

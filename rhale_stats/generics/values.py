@@ -125,8 +125,8 @@ def predict(
             f"Effects and heterogeneity at a value are of effects in bins: rhale(local)."
         )
     # Other kinds of results have a curve alone.
-    asked = [] if what == "curve" else [what]
-    out: xr.DataArray = predictor(effect, x, feature, *asked)
+    others = [] if what == "curve" else [what]
+    out: xr.DataArray = predictor(effect, x, feature, *others)
     return out
 
 

@@ -266,11 +266,11 @@ class ProfileInputs(Sample):
         """Results of all features, padded to the longest grid."""
         labels: Sequence[Any] = []
         names: Sequence[str] = []
-        asked: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
+        calls: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
         if quotients is not None:
             quotients.check_size()
             labels, names = quotients.outputs.labels, quotients.outputs.names
-            asked = {
+            calls = {
                 "answers_from": quotients.outputs.answers_from,
                 "model_calls": quotients.n_calls,
                 "model_rows": quotients.n_rows,
@@ -291,7 +291,7 @@ class ProfileInputs(Sample):
                 "centering": centering,
                 **self.facts,
                 "n_rows": self.table.n_rows,
-                **asked,
+                **calls,
             },
         )
         # math [6]: a frequency weight is so many rows.

@@ -309,11 +309,11 @@ def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") ->
             )
         if same and other.sizes["grid"]:
             behind, curve = rows_behind(checked, name), row["curve"].values
-            again, known = behind.curve(centering), ~np.isnan(curve)
-            apart = np.abs(again - curve)[known]
+            again, has_value = behind.curve(centering), ~np.isnan(curve)
+            apart = np.abs(again - curve)[has_value]
             same = bool((apart <= 1e-9 * np.abs(behind.values).max(initial=0.0)).all())
             # Without a value where parameters are not estimable; or, of M-plots, in empty bins.
-            same = same and (method not in KEPT or np.array_equal(~np.isnan(again), known))
+            same = same and (method not in KEPT or np.array_equal(~np.isnan(again), has_value))
         if not same and method in KEPT:
             raise ValueError(
                 f"{parameter} must hold the rows that the profile was made of; those of feature "

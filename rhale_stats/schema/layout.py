@@ -163,15 +163,15 @@ _KEPT: set[int] = set()
 def keep_complete(result: xr.Dataset, whole: xr.Dataset) -> None:
     """Keep the complete form of a result as long as the result is there."""
     # Bound, because the names are gone when the program ends.
-    number, forms, kept = id(result), _COMPLETE, _KEPT
+    number, forms, wholes = id(result), _COMPLETE, _KEPT
 
     def forget(_: object) -> None:
         if number in forms:
-            kept.discard(id(forms.pop(number)[-1]))
+            wholes.discard(id(forms.pop(number)[-1]))
 
     forget(result)
     forms[number] = weakref.ref(result, forget), _contents(result), whole
-    kept.add(id(whole))
+    wholes.add(id(whole))
 
 
 def is_kept(whole: xr.Dataset) -> bool:
@@ -255,6 +255,8 @@ class _Axes(NamedTuple):
 
 
 def _broadcast(result: xr.Dataset, variable: xr.Variable, dims: Sequence[str]) -> NDArray[Any]:
+    if variable.dims == tuple(dims):
+        return variable.values
     return _along(variable, {dim: result.sizes[dim] for dim in dims})
 
 

@@ -157,11 +157,13 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
         yield f"has no {what} {listed(missing)}"
     for name in parts.keys() & now.keys():
         dims, form = parts[name]
-        if missing_dims := [
-            axis
-            for axis in dims
-            if axis not in now[name].dims and (axis in axes or dataset.sizes.get(axis, 1) > 1)
-        ]:
+        if dims != now[name].dims and (
+            missing_dims := [
+                axis
+                for axis in dims
+                if axis not in now[name].dims and (axis in axes or dataset.sizes.get(axis, 1) > 1)
+            ]
+        ):
             yield f"has {name!r} without the dimension {missing_dims[0]}"
         if now[name].dtype.kind not in BECOMES.get(form, form) and name != "obs":
             yield f"has {name!r} as {now[name].dtype}"
