@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -66,13 +67,14 @@ def _ratio(part: FloatArray, over: FloatArray, otherwise: float = 0.0) -> FloatA
     return out
 
 
-def effect_in_cells(cells: CellMoments, *, sloped: bool) -> tuple[Line, FloatArray]:
+def effect_in_cells(cells: CellMoments, sloped: Sequence[slice]) -> tuple[Line, FloatArray]:
     """The effect in cells, and the share of the variance of the rows that it leaves there.
 
-    It is the mean of each cell and, if ``sloped``, its slope.
+    It is the mean of each cell and its slope, which cells have that are ``sloped``, by feature.
     """
-    means = cells.means()
-    slope = slopes_along(means.mean, means.x_mean) if sloped else None
+    means, slope = cells.means(), np.zeros(len(cells.weight))
+    for part in sloped:
+        slope[part] = slopes_along(means.mean[part], means.x_mean[part])
     return Line.through(means, slope), share_left(n_effective(means), OF_CELL)
 
 

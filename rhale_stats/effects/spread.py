@@ -105,7 +105,8 @@ def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
     leave its change in the residuals.
     """
     # A slope across a cell does not depend on where in the cell a row is.
-    return kernel.effect_in_cells(fitted.rows.cells, sloped=fitted.column.cells is None)
+    sloped = fitted.column.cells is None
+    return kernel.effect_in_cells(fitted.rows.cells, [slice(None)] * sloped)
 
 
 # --- labelled -------------------------------------------------------------------------------------
@@ -213,7 +214,7 @@ def weights_of_rows(row: FeatureResult, rows: Rows, position: int) -> sparse.csr
 def _stored_effect(row: FeatureResult) -> tuple[FloatArray, Line, FloatArray]:
     """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
     sloped = str(row["local_effect_method"].values) != "finite_difference"
-    return row.cell_edges, *kernel.effect_in_cells(row.moments, sloped=sloped)
+    return row.cell_edges, *kernel.effect_in_cells(row.moments, [slice(None)] * sloped)
 
 
 def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:

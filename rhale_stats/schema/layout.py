@@ -559,12 +559,9 @@ def bin_residuals(effect: xr.Dataset) -> ResidualMoments:
     state = _State.of_result(effect, _complete_axes(effect))
     cells, _, starts, is_bin = state.runs(state.edges)
     slope = state.values["slope"][is_bin] if "slope" in state.values else None
-    flat, padded = residual_moments(cells, starts, slope), dict[str, FloatArray]()
-    for name, values in flat._asdict().items():
-        if values is not None:
-            padded[name] = np.full((*is_bin.shape, *values.shape[1:]), np.nan)
-            padded[name][is_bin] = values
-    return flat._replace(**padded)
+    flat = residual_moments(cells, starts, slope)
+    fields = {name: values for name, values in flat._asdict().items() if values is not None}
+    return flat._replace(**{name: _on_runs(values, is_bin) for name, values in fields.items()})
 
 
 def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
@@ -576,7 +573,7 @@ def _derived(result: xr.Dataset, axes: _Axes) -> dict[str, Any]:
     if "spread" in result.data_vars:
         values |= state.of_spread()
     out = {}
-    for name in values.keys() - result.variables.keys():
+    for name in [name for name in values if name not in result.variables]:
         array = values[name].reshape(*axes.bins.shape[:-1], *values[name].shape[1:])
         if name in COUNTS:
             array = np.nan_to_num(array)
@@ -634,8 +631,8 @@ class _State(NamedTuple):
     def runs(self, edges: FloatArray) -> _Runs:
         """Runs of cells between ``edges``, of the features that have some."""
         has_run, has_cells = np.isfinite(edges[:, 1:]), self.has_cells
-        n_cells = np.isfinite(np.where(has_cells[:, None], self.cell_edges, np.nan)).sum(axis=-1)
-        n_cells = np.where(has_cells, n_cells, np.isfinite(self.edges).sum(axis=-1)) - 1
+        n_edges, n_bin_edges = (np.isfinite(part).sum(-1) for part in (self.cell_edges, self.edges))
+        n_cells = np.where(has_cells, n_edges, n_bin_edges) - 1
         n_cells = np.where(has_run.any(axis=-1), n_cells, 0)
         has_cell = np.arange(self.table.shape[-1]) < n_cells[:, None]
         first = np.tile(np.arange(edges.shape[-1] - 1), (len(edges), 1))
@@ -676,12 +673,12 @@ class _State(NamedTuple):
             lines = [part[is_bin][bin_of] for part in Line.through(bins, slope)]
             products = Line(*lines).sums(cells, sums.LEVEL_POWERS)
             width = np.diff(self.cell_edges)[has_cell]
-            correlation = np.full(is_bin.shape, np.nan)
-            correlation[is_bin] = cell_kernel.slope_correlation(
+            correlation = cell_kernel.slope_correlation(
                 products, width, cells.weight, bin_of, slope[is_bin]
             )
-            correlation[~self.has_cells] = np.nan
-            out["effect_slope_correlation"] = correlation
+            out["effect_slope_correlation"] = np.where(
+                self.has_cells[:, None], _on_runs(correlation, is_bin), np.nan
+            )
         return out
 
     def _of_levels(self, share: FloatArray, is_bin: NDArray[np.bool_]) -> dict[str, FloatArray]:
@@ -713,20 +710,25 @@ class _State(NamedTuple):
     def of_spread(self) -> dict[str, FloatArray]:
         """What follows in the bins of the spread."""
         cells, has_cell, starts, is_bin = self.runs(self.spread_edges)
-        out = {name: np.full(is_bin.shape, np.nan) for name in OF_SPREAD}
-        means, slope = cells.means(), np.zeros(len(cells.weight))
-        ends = np.cumsum(has_cell.sum(axis=-1))
-        for number in np.flatnonzero(self.values[METHOD].astype(str) != "finite_difference"):
-            part = slice(ends[number] - has_cell[number].sum(), ends[number])
-            slope[part] = spread_kernel.slopes_along(means.mean[part], means.x_mean[part])
-        left = spread_kernel.share_left(sums.n_effective(means), spread_kernel.OF_CELL)
-        residuals = spread_kernel.residuals(cells, Line.through(means, slope), left)
-        for name, values in spread_kernel.in_bins(residuals.merged(starts)).items():
-            out[name][is_bin] = values
+        n_cells = has_cell.sum(axis=-1)
+        sloped = self.values[METHOD].astype(str) != "finite_difference"
+        ends = zip(np.cumsum(n_cells) - n_cells, np.cumsum(n_cells), strict=True)
+        parts = [slice(*part) for part, is_sloped in zip(ends, sloped, strict=True) if is_sloped]
+        effect = spread_kernel.effect_in_cells(cells, parts)
+        bins = spread_kernel.residuals(cells, *effect).merged(starts)
+        of_bins = spread_kernel.in_bins(bins)
+        out = {name: _on_runs(values, is_bin) for name, values in of_bins.items()}
         weight = out["spread_share"]
         out["spread_share"] = weight / np.nansum(weight, axis=-1, keepdims=True)
         out["spread_n_obs"] = np.rint(np.nan_to_num(out["spread_n_obs"])).astype(np.int64)
         return out
+
+
+def _on_runs(values: FloatArray, has_run: NDArray[np.bool_]) -> FloatArray:
+    """Values of all runs, one behind the other, as (feature, run, ...); NaN where there is none."""
+    out = np.full((*has_run.shape, *values.shape[1:]), np.nan)
+    out[has_run] = values
+    return out
 
 
 def _first_known(values: FloatArray) -> FloatArray:

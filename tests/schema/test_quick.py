@@ -96,3 +96,12 @@ def test_a_dataset_of_variables_is_that_of_xarray(effect):
     xr.testing.assert_identical(found.sel(feature="x1"), expected.sel(feature="x1"))
     found["effect"].attrs["long_name"] = found.attrs["method"] = "changed"
     assert "changed" not in (effect["effect"].attrs["long_name"], effect.attrs["method"])
+
+
+def test_what_follows_is_written_out_in_one_order(effect):
+    """The order of a set of names would be another in every process."""
+    names = ["n_effective", "weight_share", "x_mean", "curve_std", "curve_std_sum", "curve_offset"]
+    names += ["heterogeneity_index", "cell_effect", "cell_share", "spread_n_obs", "spread_share"]
+    for result in (effect, effect.copy(deep=True)):
+        whole = result.rhale.complete()
+        assert [name for name in whole.data_vars if name in names] == names
