@@ -78,8 +78,8 @@ def known_stretch(weight: FloatArray) -> slice:
 
 
 def at_edges(values: FloatArray, stretch: slice, n_bins: int) -> FloatArray:
-    """Values at the edges of a stretch of bins as values at all edges, NaN elsewhere."""
-    out = np.full(n_bins + 1, np.nan)
+    """Values at the edges of a stretch of bins, (edge, ...), as at all edges, NaN elsewhere."""
+    out = np.full((n_bins + 1, *values.shape[1:]), np.nan)
     out[stretch.start : stretch.stop + 1] = values
     return out
 

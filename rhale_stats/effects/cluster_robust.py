@@ -754,10 +754,8 @@ def group_errors(row: FeatureResult, fit: CurveErrors, clusters: Groups) -> Esti
     of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     more: dict[str, FloatArray] = {}
     if row.has_cells:
-        cell_curve_cov = np.full((len(fit.cells.bin) + 1,) * 2, np.nan)
-        cell_curve_cov[fit.cells.edge_stretch, fit.cells.edge_stretch] = fine_cov
-        more["cell_curve_cov"] = cell_curve_cov
-        more["cell_curve_se"] = np.sqrt(np.maximum(np.diagonal(cell_curve_cov), 0.0))
+        more["cell_curve_cov"] = at_cells(at_cells(fine_cov, fit).T, fit)
+        more["cell_curve_se"] = at_cells(np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0)), fit)
         more["cell_curve_df"] = at_cells(on_curve.curve_degrees(fit, cell_edges), fit)
     if "slope" in row:
         more |= _slope_covariances(of_bins.sums, of_effect, of_curve, fit, few & (n_groups > 0))

@@ -25,6 +25,7 @@ from rhale_stats.effects.cluster_robust import Clusters, effect_influences
 from rhale_stats.effects.fit import (
     SKEWNESS,
     SOURCE,
+    at_cells,
     at_edges,
     bin_degrees,
     curve_covariance,
@@ -565,13 +566,8 @@ def _placed(values: FloatArray, key: str, fit: CurveErrors) -> FloatArray:
     """Along all edges, where values are on the stretch with a curve."""
     if key == "average_effect":
         return np.asarray(values[0])
-    if key not in ("curve", "cell_curve"):
-        return values
-    size = fit.n_bins + 1 if key == "curve" else len(fit.cells.bin) + 1
-    first = fit.edge_slice.start if key == "curve" else fit.cells.stretch.start
-    out = np.full((size, *values.shape[1:]), np.nan)
-    out[first : first + len(values)] = values
-    return out
+    place = {"curve": at_edges, "cell_curve": at_cells}.get(key)
+    return values if place is None else place(values, fit)
 
 
 def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:

@@ -92,7 +92,7 @@ def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:
 
 
 def at_cells(values: FloatArray, fit: CurveErrors) -> FloatArray:
-    """Values at the cell edges with a curve, extended to all cell edges by NaN."""
+    """Values at the cell edges with a curve, (edge, ...), extended to all cell edges by NaN."""
     return accumulate.at_edges(values, fit.cells.stretch, len(fit.cells.bin))
 
 
