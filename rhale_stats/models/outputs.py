@@ -48,7 +48,8 @@ class Outputs:
 
     ``labels`` and ``names`` of the outputs are known after the first answer, those of classes at
     once. A label selects; a name is what stands on an axis. ``method`` is the name of the method
-    that answers, or "adapter"; ``given`` brings rows into the form in which the model gets them.
+    that answers, or "adapter"; ``in_model_form`` brings rows into the form in which the model gets
+    them.
 
     Raises
     ------
@@ -93,7 +94,7 @@ class Outputs:
             self._function, data = predict_of(model, table.data, predict)
             self.line = statsmodels.line_of(model, table.data)
             self.table = table.holding(data)
-        self.given = self._form_given()
+        self.in_model_form = self._model_form()
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         # Answers that were read from the model, without a call, and from what.
         self.n_read, self.answers_from = 0, "predictions"
@@ -133,7 +134,7 @@ class Outputs:
             self._of_jax = None  # looked at once
         return None if self._adapter is None else self._adapter.gradient
 
-    def _form_given(self) -> Callable[[Any], Any]:
+    def _model_form(self) -> Callable[[Any], Any]:
         """How the model is given rows: adapters of libraries read pandas and NumPy."""
         if isinstance(self.model, Adapter):
             return self.table.form.as_given
@@ -147,7 +148,8 @@ class Outputs:
         self, gradient: Gradient, rows: Any, columns: Sequence[int]
     ) -> NDArray[Any]:
         """Derivatives by columns of the table; those that the model does not get have none."""
-        model_rows = rows if self.method == "call" else self.given(rows)  # plain functions of JAX
+        # Plain functions, such as those of JAX, get the rows as they are.
+        model_rows = rows if self.method == "call" else self.in_model_form(rows)
         if not (isinstance(model_rows, pd.DataFrame) and isinstance(rows, pd.DataFrame)):
             return np.asarray(plain_answer(gradient(model_rows, list(columns))))
         names = list(model_rows.columns)
@@ -174,7 +176,7 @@ class Outputs:
             )
         derivatives = derivatives[:, self.numbers]
         if self.scale == "logit":
-            answer = plain_answer(self._function(self.given(rows)))
+            answer = plain_answer(self._function(self.in_model_form(rows)))
             answer = as_array(answer, "model must return", ModelError)
             p = answer.reshape(len(rows), -1)[:, self.numbers].astype(np.float64)
             derivatives = derivatives / (p * (1 - p))[..., None]
@@ -221,13 +223,13 @@ class Outputs:
         """What the model answers; a plain function may be one of JAX, of an array or of columns."""
         first = self.n_calls == 1 and self.method == "call"
         try:
-            answer = self._function(self.given(rows))
+            answer = self._function(self.in_model_form(rows))
         except Exception:
             adapter = jax_adapter(self.model, rows, None) if first else None
             if adapter is None:
                 raise
             self.method, self._adapter, self._function = "adapter", adapter, adapter.predict
-            self.given = as_is
+            self.in_model_form = as_is
             return self._function(rows)
         if first and is_of_jax(answer):
             some = rows.iloc[:JAX_ROWS] if isinstance(rows, pd.DataFrame) else rows[:JAX_ROWS]

@@ -247,7 +247,7 @@ class ReadModel:
 
     def _given(self, rows: Any) -> Any:
         """Rows as the model gets them, with its columns in their order."""
-        as_given = self._outputs.given(rows)
+        as_given = self._outputs.in_model_form(rows)
         if self._model.names is None or not isinstance(as_given, pd.DataFrame):
             return as_given
         return in_order(as_given, names_with_spaces(self._model.names, as_given.columns), "")
