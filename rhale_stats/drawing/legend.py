@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.inference.meaning import BIASED, LARGE, TOO_FEW
@@ -102,12 +102,25 @@ def eastern_fonts() -> tuple[str, ...]:
 
 def say_missing_font(panels: Iterable[Axes]) -> None:
     """Warn where names have letters that no installed font can draw."""
-    texts = [text.get_text() for panel in panels for text in panel.findobj(Text)]
-    if not eastern_fonts() and any(map(EASTERN_LETTERS.search, texts)):
+    if not eastern_fonts() and any(
+        EASTERN_LETTERS.search(text) for panel in panels for text in _texts_of(panel)
+    ):
         warn(
             "Names have letters that no installed font can draw. Install Noto Sans CJK "
             "(fonts-noto-cjk on Debian and Ubuntu), and remove matplotlib.get_cachedir()."
         )
+
+
+def _texts_of(panel: Axes) -> Iterator[str]:
+    """Titles, labels and texts of a panel; of ticks only names: others would be made for it."""
+    yield from (panel.get_title(loc=place) for place in ("left", "center", "right"))
+    yield from (text.get_text() for text in panel.texts)
+    for axis in (panel.xaxis, panel.yaxis):
+        yield axis.get_label_text()
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            yield from (text.get_text() for text in axis.get_ticklabels())
+    legend = panel.get_legend()
+    yield from (text.get_text() for text in (legend.get_texts() if legend else ()))
 
 
 def level_text(interval: Any) -> str:

@@ -23,6 +23,7 @@ def test_numbers_have_three_digits(value, text):
     assert number(value) == text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("value", "ends", "text"),
     [

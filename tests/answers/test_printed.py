@@ -84,6 +84,7 @@ def test_what_the_table_leaves_out_is_counted():
     assert "… 37 more" in few
 
 
+@pytest.mark.thorough
 def test_names_that_end_otherwise_differ():
     text = repr(explained(4, names=LONG + "{}"))
     begins = [line[:24] for line in text.splitlines() if line.startswith("a very")]
@@ -100,6 +101,7 @@ def test_of_an_answer_that_is_not_sure_it_says_so():
     assert " ? " in line
 
 
+@pytest.mark.thorough
 def test_intervals_stay_where_numbers_differ_in_size():
     """Thirteen features of sizes from 1 to 0.01: the smallest with decimals that tell a tenth."""
     rng = np.random.default_rng(0)

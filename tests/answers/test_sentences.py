@@ -83,6 +83,7 @@ def said(**changes):
 # --- headlines ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("matters", "rows"), list(itertools.product(VERDICTS, VERDICTS)))
 def test_every_pair_of_verdicts_has_a_headline_that_says_no_more(matters, rows):
     text = headline(line(label=EVIL, matters=matters, rows_differ=rows))

@@ -132,6 +132,7 @@ def test_nothing_draws_from_a_fixed_seed_by_default(function):
     assert rng is None or rng.default is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rng", [0, np.random.default_rng(0), None], ids=["seed", "rng", "none"])
 def test_equal_outputs_are_drawn_equally(rng, X):
     """code.md B13: with a Generator the outputs had weights of their own."""

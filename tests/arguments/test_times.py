@@ -41,6 +41,7 @@ def test_days_of_zones_are_those_of_utc():
     assert short == ["2024-07-01 02:00", "2024-07-01 08:00"]
 
 
+@pytest.mark.thorough
 @settings(max_examples=30, deadline=None)
 @given(st.lists(MOMENTS, min_size=1, max_size=5), st.sampled_from(["us", "ns"]))
 def test_days_come_back_to_two_microseconds(moments, unit):

@@ -368,6 +368,7 @@ def test_average_effect_se_with_empty_bins_and_bins_of_one_row():
     assert np.isnan(acc.average_effect_se(frozen(2), frozen(0), frozen(1), frozen(1)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("x_mean", "variance", "density"),
     [

@@ -248,6 +248,7 @@ def all_pairs(n_cells, step):
     return np.array(list(combinations(range(0, n_cells + 1, step), 2))).T
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @RISKS
 def test_costs_are_those_of_least_squares(kind, chosen):
@@ -302,6 +303,7 @@ def test_bins_without_spread_of_x_have_no_line():
 # --- the exact optimum on the coarse grid --------------------------------------------------------
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @RISKS
 @pytest.mark.parametrize("noise", ["neighbours", "large"])
@@ -368,6 +370,7 @@ def test_two_rows_of_equal_weight_have_no_line():
 # --- edges on the fine grid ----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @pytest.mark.parametrize(
     ("chosen", "edges"),
@@ -411,6 +414,7 @@ def test_one_bin_is_not_refined():
 # --- neighbours that are alike -------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @pytest.mark.parametrize("chosen", [risk(split=3.0), risk(lines=False), risk(split=12.0)])
 def test_pruned_leaves_no_pair_that_is_alike(kind, chosen):
@@ -433,6 +437,7 @@ def test_pruned_leaves_no_pair_that_is_alike(kind, chosen):
 # --- the noise -----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["none", "precision"])
 def test_noise_of_neighbours_is_unbiased(kind):
     """Of a constant effect with noise of variance 4, in few rows."""
@@ -559,6 +564,7 @@ def test_without_lines_no_products_with_x_are_needed():
     assert_cheapest(case, case.search().coarse(), case.coarse())
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @pytest.mark.parametrize("lines", [True, False])
 def test_mirrored_rows_give_mirrored_bins(kind, lines):
@@ -572,6 +578,7 @@ def test_mirrored_rows_give_mirrored_bins(kind, lines):
         assert_array_equal(other_linear[::-1], linear)
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @pytest.mark.parametrize(
     ("a", "b", "c", "d"),

@@ -37,6 +37,7 @@ def test_the_interval_of_a_range_of_two_places_is_that_of_a_difference():
     assert (found.lower, found.upper) == pytest.approx((3 - half, 3 + half), abs=0.05)
 
 
+@pytest.mark.thorough
 def test_intervals_of_ranges_hold_the_truth():
     """Of a flat curve and of one that rises, 10 places, 400 samples: at least 95 % (error 1 %)."""
     rng = np.random.default_rng(1)
@@ -72,6 +73,7 @@ def test_few_groups_widen_the_interval():
 # --- shapes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("curve", "least", "legs", "turns"),
     [
@@ -123,6 +125,7 @@ CORNERS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("noise", [0.05, 0.2])
 def test_no_shape_is_told_that_is_not_there(noise):
     """Ten curves with turns of known size, 30 samples each: false in at most 5 % (error 1.3 %)."""
@@ -237,6 +240,7 @@ def test_two_half_widths_are_added_as_squares():
 # --- verdicts and stretches -----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("lower", "upper", "threshold", "expected"),
     [
@@ -282,6 +286,7 @@ def test_the_half_width_of_places_row_by_row(rng):
 # --- closed forms and derivatives ----------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degrees", [np.inf, 8.0])
 @pytest.mark.parametrize("n_places", [3, 30])
 def test_ranges_of_independent_values_are_those_of_tukey(n_places, degrees):

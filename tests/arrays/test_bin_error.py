@@ -431,6 +431,7 @@ def test_without_ties_nothing_is_drawn(rng):
     assert_array_equal(ordered(x, g, seed=0).g, ordered(x, g, seed=1).g)
 
 
+@pytest.mark.thorough
 def test_every_order_of_ties_is_equally_likely():
     drawn = [tuple(ordered([1, 1, 1], [0, 1, 2], seed=seed).g) for seed in range(3000)]
     _, count = np.unique(drawn, axis=0, return_counts=True)

@@ -115,6 +115,7 @@ def problem(seed, max_cells=9, noise="normal"):
     return cell, g, width, rule
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("noise", ["normal", "two-point"])
 def test_agrees_with_all_partitions(noise):
     n_bins = []
@@ -126,6 +127,7 @@ def test_agrees_with_all_partitions(noise):
     assert len(np.unique(n_bins)) >= 5  # the problems are not all one answer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["frequency", "precision", "precision over six decades"])
 def test_agrees_with_all_partitions_under_weights(kind):
     for seed in range(100):
@@ -202,6 +204,7 @@ def programme_with_two_indices(cell, g, width, **rule):
     return least[-1]
 
 
+@pytest.mark.thorough
 def test_one_index_finds_the_minimum_of_the_two_of_the_paper():
     for seed in range(60):
         cell, g, width, rule = problem(seed)
@@ -226,6 +229,7 @@ def large_problem(rng, n_cells=30, n=400):
     return cell, g
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("discount", [0.0, 0.2, 0.9])
 @pytest.mark.parametrize("at", [1, 3, 7])
 def test_a_clean_step_is_found_exactly(at, discount):
@@ -263,6 +267,7 @@ def test_precision_weights_have_no_scale(rng):
         assert_array_equal(scaled, plain)
 
 
+@pytest.mark.thorough
 def test_reversal(rng):
     for _ in range(20):
         cell, g = large_problem(rng)
@@ -272,6 +277,7 @@ def test_reversal(rng):
         assert_array_equal(30 - forward[1:], backward[:0:-1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("scale", "width"),
     [(1e-150, 1), (1e-6, 1e-9), (-1, 1e9), (1e9, 1e9), (1e-9, 1e9), (1e150, 1), (1e150, 1e-9)],
@@ -285,6 +291,7 @@ def test_homogeneity(rng, scale, width):
         assert_array_equal(scaled, plain)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("offset", [1e3, 1e8])
 def test_an_offset_of_g_changes_nothing(rng, offset):
     """In units of the noise; sums are centred before they are squared."""
@@ -294,6 +301,7 @@ def test_an_offset_of_g_changes_nothing(rng, offset):
         assert_array_equal(solve(cells_of(cell, g + offset, 30), np.ones(30), min_obs=15), plain)
 
 
+@pytest.mark.thorough
 def test_more_rows_a_bin_than_a_finer_grid_has():
     """Only unions of cells reach min_obs; no bin may fall short of it, at any scale."""
     cell = np.repeat(np.arange(10), [3, 0, 0, 1, 9, 0, 2, 2, 0, 7])
@@ -486,6 +494,7 @@ def test_greedy_agrees_with_the_plain_sweep(kind, noise):
     assert len(np.unique(n_bins)) >= 3  # the problems are not all one answer
 
 
+@pytest.mark.thorough
 def test_greedy_bins_have_min_obs_effective_rows_where_weights_differ_by_decades():
     """A heavy row lowers the effective number: the last bin may have to join more than one."""
     joined = 0
@@ -513,6 +522,7 @@ def test_a_constant_is_one_greedy_bin(rng, value):
     assert sweep(cells_of(cell, g, 100), resolution=16 * np.spacing(abs(value))) == [0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("at", [1, 3, 7])
 @pytest.mark.parametrize("scale", [1e-150, 1.0, -1e150])
 def test_greedy_finds_a_clean_step(at, scale):
@@ -521,6 +531,7 @@ def test_greedy_finds_a_clean_step(at, scale):
     assert sweep(cells_of(cell, g, 8), min_obs=5) == [0, at]
 
 
+@pytest.mark.thorough
 def test_greedy_is_homogeneous_and_blind_to_offsets(rng):
     for _ in range(20):
         cell, g = large_problem(rng)
@@ -586,6 +597,7 @@ columns = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @given(
     x=columns,
     n_cells=st.sampled_from([1, 2, 3, 7, 10, 20, 50, 100]),
@@ -613,6 +625,7 @@ def test_reported_edges_recount_exactly(x, n_cells, seed):
     assert_allclose(edges[1:-1], nominal, rtol=0, atol=16 * np.spacing(max(abs(low), abs(high))))
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 2**32 - 1), c=st.floats(1e-6, 1e9), d=st.floats(-1e9, 1e9))
 @settings(max_examples=100, deadline=None)
 def test_rows_on_edges_stay_on_their_right_under_rescaling(seed, c, d):
@@ -701,6 +714,7 @@ def test_a_cell_is_resolved_if_it_is_wider_than_64_units_in_the_last_place():
         assert not is_resolved(low, high, 10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ends", [(0.0, 3.0), (-1.0, 1e-9), (-7.0, 0.0), (1e6, 1e6 + 3), (-3, -1)])
 @pytest.mark.parametrize("n_cells", [3, 7, 100])
 def test_edges_of_bins_are_the_smallest_numbers_of_their_cells(ends, n_cells):

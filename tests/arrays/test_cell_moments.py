@@ -77,6 +77,7 @@ def check(found, cell, x, g, w, slope=None, offset=0.0):
         assert abs(float(found.x_mean[k] - x_mean)) <= 8 * EPS * max(1.0, offset)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(12))
 def test_all_fields_against_long_double(kind, seed):

@@ -57,6 +57,7 @@ def counted(x, edges):
     return np.histogram(x, edges)[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", KINDS)
 @given(seed=SEEDS)
 @settings(max_examples=30, deadline=None)
@@ -305,6 +306,7 @@ def test_sources_of_variances_by_hand():
     assert_allclose(degrees, [0, 0, 2 / 3])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_cells", [12, 60, 200])
 def test_variances_are_means_over_their_sources(n_cells):
     x, bins, _ = drawn("gap", 7)

@@ -13,6 +13,7 @@ from rhale_stats.arrays.answers import (
 )
 
 
+@pytest.mark.thorough
 @given(seed=st.integers(0, 10**6), n_bins=st.integers(1, 60), weighted=st.booleans())
 def test_the_mean_times_the_width_is_the_step_of_the_curve(seed, n_bins, weighted):
     """Math [112], for bins of very different widths and numbers of rows."""

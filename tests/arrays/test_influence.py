@@ -30,6 +30,7 @@ def rebuilt(rows, mean, slope, z, centering):
     return curve
 
 
+@pytest.mark.thorough
 @CENTERINGS
 @WEIGHTS
 @LINES
@@ -50,6 +51,7 @@ def test_loadings_are_derivatives(centering, weight, linear):
         assert_allclose(at.tilt[:, k], by_slope if rows.slope.any() else 0, atol=1e-13)
 
 
+@pytest.mark.thorough
 @CENTERINGS
 @LINES
 def test_loadings_times_parameters_are_the_curve(centering, linear):
@@ -212,6 +214,7 @@ def curves_without_a_row(rows, left_out, weight):
     return np.concatenate([effect, slope, curve, curve - mean_of_curve, curve - integral])
 
 
+@pytest.mark.thorough
 @WEIGHTS
 @pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])
 def test_standard_errors_by_jackknife(weight, linear):

@@ -54,6 +54,7 @@ def test_around_and_log_scale_by_hand():
 # --- standard deviations -------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @EACH
 @pytest.mark.parametrize("level", [0.5, 0.95])
 def test_interval_of_a_deviation_inverts_its_test(kind, level, rng):
@@ -85,6 +86,7 @@ def test_interval_of_a_deviation_inverts_its_test(kind, level, rng):
     assert_array_equal(np.diff(plausible) < 1.5 * step, True)
 
 
+@pytest.mark.thorough
 @EACH
 @pytest.mark.parametrize("level", [0.1, 0.95, 0.999])
 def test_interval_of_a_deviation_holds_the_estimate(kind, level, rng):
@@ -179,6 +181,7 @@ def shared_root(degrees, points, level):
     return optimize.brentq(inside, 0.1, 50)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degrees", [4.0, 30.0])
 def test_points_over_one_estimate_of_scale_are_multivariate_t(degrees):
     """Groups, and grids that share their rows: Dunnett and Sobel's quantile."""
@@ -473,6 +476,7 @@ def test_errors_of_two_bins_by_hand():
     assert_allclose(intervals.shared_error(deviation, np.array([0.0, np.nan]), degrees)[0], 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["log-normal", "t3", "10:90"])
 def test_intervals_of_spreads_with_heavy_tails(name):
     """10 bins of 40 rows with their own spreads; the inverted test covers 68, 78 and 91 %."""
@@ -628,6 +632,7 @@ def test_intervals_of_tables_have_their_ends_last():
             assert_allclose(intervals.unskewed(error, skewness[at]), t, rtol=1e-10)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("score", [1e-6, 1.0, 3.0, 10.0, 30.0, 39.0])
 @pytest.mark.parametrize("degrees", [np.inf, 7.0])
 def test_the_chance_of_a_largest_deviation_is_known_in_every_tail(score, degrees):
@@ -650,6 +655,7 @@ def test_the_chance_of_a_largest_deviation_is_known_in_every_tail(score, degrees
         assert found(4 * np.eye(k)) >= independent - error
 
 
+@pytest.mark.thorough
 def test_a_smooth_curve_leaves_its_band_as_often_as_its_path_is_long():
     """Hotelling (1939): Z = cos(t) a + sin(t) b is beyond c with chance exp(-c² / 2) half a turn.
 

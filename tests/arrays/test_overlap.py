@@ -76,6 +76,7 @@ def test_bin_error_of_a_line_by_hand():
     assert_allclose(error, [0, 1], rtol=8 * EPS, atol=8 * EPS)
 
 
+@pytest.mark.thorough
 @LINEAR
 def test_noise_is_what_independent_errors_add(rng, linear):
     """Simulated: errors of the cells' means add so much to the bin error, on average."""
@@ -94,6 +95,7 @@ def test_noise_is_what_independent_errors_add(rng, linear):
     assert (np.abs(np.mean(found, axis=0) - without) < 4 * error).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_bins", [1, 3, 40])
 def test_over_bins_agrees_with_a_fine_grid(rng, n_bins):
     truth = random_cells(rng, 17)

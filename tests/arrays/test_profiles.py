@@ -342,6 +342,7 @@ def test_influences_and_errors_of_means_of_bins(rng, centering, kind):
     assert_allclose(found.covariance[np.ix_(there, there)], expected, atol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["none", "mean", "start", "integral"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_replicates_of_bins_some_of_which_are_empty(rng, centering, weighted):

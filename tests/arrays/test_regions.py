@@ -183,6 +183,7 @@ def test_both_sides_of_every_subset(rng, kind, make):
         assert_moments(right, number, direct_moments(rows, g, x, ~inside), lines=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", range(2, 13))
 def test_all_subsets_are_all_and_distinct(n):
     subsets = regions.all_subsets(n)

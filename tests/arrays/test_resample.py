@@ -263,6 +263,7 @@ def draws_of(rows, rng, n_draws=3):
     return times
 
 
+@pytest.mark.thorough
 @CENTERINGS
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("linear", [(0, 0, 0, 0, 0), (1, 0, 0, 1, 1)])

@@ -94,6 +94,7 @@ def test_transposed_features_have_the_transposed_surface(kinds, rng):
     np.testing.assert_allclose(other, found.T, atol=1e-13)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("n", [25, 80])  # with empty cells, and without
 def test_influence_is_the_derivative_by_the_weight_of_a_row(kinds, n, rng):
@@ -121,6 +122,7 @@ def test_influence_is_the_derivative_by_the_weight_of_a_row(kinds, n, rng):
         np.testing.assert_allclose(moved, numerical, atol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kinds", "frequency"), in_turn(KINDS, [False, True]))
 def test_variance_is_the_sum_of_squared_influences(kinds, frequency, rng):
     a, b, place_a, place_b, delta = drawn(rng, kinds, n=150)

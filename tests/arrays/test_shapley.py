@@ -130,6 +130,7 @@ def test_two_columns_need_no_sample():
     np.testing.assert_allclose(found[..., 0], brute_force(f, rows, others), atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_the_monte_carlo_error_is_that_of_repetitions():
     rng = np.random.default_rng(0)
     row, background = rng.normal(size=(1, 4)), rng.normal(size=(3, 4))

@@ -161,6 +161,7 @@ def test_sign_of_all_rows(rng):
     assert clear_sign(many, unit=group) == clear_sign(few) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "grouped"), in_turn(["normal", "t3"], [False, True]))
 def test_size_of_the_test_of_the_sign(name, grouped):
     """Symmetric errors are called skewed in 5 % at most, heavy tails of groups or not."""

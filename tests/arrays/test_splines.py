@@ -67,6 +67,7 @@ def test_the_smoothing_spline_is_that_of_scipy(rng, weighted):
         assert found.smoothing == smoothing
 
 
+@pytest.mark.thorough
 def test_the_smoothing_parameter_minimises_generalised_cross_validation(rng):
     """The criterion by a matrix of leverage that is written out."""
     x = np.linspace(0, 4, 33)  # multiples of 1/1024 of the axis

@@ -131,6 +131,7 @@ def test_cells_without_rows_cost_nothing():
     assert_array_equal(starts(none), [0])
 
 
+@pytest.mark.thorough
 def test_heavy_tails_are_not_split_more_often_than_normal_ones(rng):
     """Cells of 15 rows, 100 of them, one spread: the noise is as neighbours differ."""
     found = {}

@@ -232,6 +232,7 @@ def test_the_extent_of_a_curve_knows_its_turning_points(rng):
     assert at_edges.min() < -3.5
 
 
+@pytest.mark.thorough
 def test_tables_show_slopes(rng):
     x = rng.uniform(size=200)
     local = local_of(x, bent(x) + 0.1 * rng.normal(size=200))
@@ -458,6 +459,7 @@ def steps(rng, n, noise=0.5):
     return x, 6 * x * (x < 0.4) - 3 * (x > 0.8) + noise * rng.normal(size=n)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "weights"),
     in_turn([rs.AdaptiveBins(), rs.AdaptiveBins(degree=0)], [None, "frequency", "precision"]),
@@ -478,6 +480,7 @@ def test_bins_hold_enough_rows_and_say_where(rng, rule, weights):
         assert effect["n_bins"] > 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("degree", [0, 1])
 @given(
     seed=st.integers(0, 2**32 - 1),
@@ -604,6 +607,7 @@ def test_without_a_penalty_noise_is_cut_to_pieces():
     assert share_of_false_splits("normal", 200, 50, penalty=0.5) > 25
 
 
+@pytest.mark.thorough
 def test_lines_beat_the_papers_bins(rng):
     """mu = 9 z: at most a third of its errors (math [22]: .035 against .195)."""
     example = rs.simulate.Quadratic(sd=0.5**0.5)
@@ -620,6 +624,7 @@ def test_lines_beat_the_papers_bins(rng):
     assert (ratio < 1 / 3).all(), ratio
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n_rows", "seed"), in_turn([100_000, 300_000], [0, 1]))
 def test_rounding_makes_no_edges_of_exact_lines(n_rows, seed):
     rng = np.random.default_rng(seed)

@@ -163,6 +163,7 @@ def test_fewer_effective_rows_than_a_variance_needs_are_refused(rule):
 # --- text ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
@@ -262,6 +263,7 @@ def test_given_edges_are_copied():
     assert_array_equal(rule.edges, [0, 0.5, 1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_one_row_and_two_rows(rule):
     """One row is a constant feature; two rows are bins of one row, without spread."""
@@ -295,6 +297,7 @@ def sample(seed, n=None):
     return frozen(x), frozen(g)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ddof", [0, 1])
 @pytest.mark.parametrize(("min_obs", "discount"), [(2, 0.3), (10, 0.0), (None, 0.8)])
 def test_optimal_bins_agree_with_all_partitions(min_obs, discount, ddof):
@@ -322,6 +325,7 @@ SEARCHES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rule", "slope"), in_turn(SEARCHES, [0.0, 0.1, -1 / 3, 1e-6, 1e9], 2))
 def test_a_constant_derivative_is_one_bin(rng, slope, rule):
     """Also where it is known to rounding only, as central differences know it."""
@@ -335,6 +339,7 @@ def test_a_constant_derivative_is_one_bin(rng, slope, rule):
         assert_allclose(effect["effect"][0], slope, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", SEARCHES)
 @pytest.mark.parametrize("weight_kind", ["precision", "frequency"])
 @pytest.mark.parametrize("slope", [0.1, 1 / 3, -7.162e6])
@@ -346,6 +351,7 @@ def test_a_constant_derivative_is_one_bin_under_weights(rng, slope, weight_kind,
     assert_allclose(effect["heterogeneity"], 0, atol=1000 * np.finfo(float).eps * abs(slope))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", [rs.OptimalBins, rs.GreedyBins])
 def test_searched_bins_never_hold_less_than_two_rows(rule):
     """One row has no variance, whatever min_obs and ddof say."""
@@ -381,6 +387,7 @@ def greedy_starts(x, g, rule):
     return starts
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "rule",
     [
@@ -415,6 +422,7 @@ def test_greedy_bins_by_hand():
     assert_allclose(effect["heterogeneity"], [1, np.sqrt(1 / 3)], rtol=1e-14)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("a", "b"), [(-3.0, 0.0), (1e9, 0.0), (1.0, 1e6), (1e-9, 5e-4)])
 @pytest.mark.parametrize(("c", "d"), [(1.0, 0.0), (1e3, 1.7e9), (1e-6, -2.0)])
 def test_greedy_bins_follow_scale_and_offset(a, b, c, d):
@@ -483,11 +491,13 @@ def against_effector(x, g):
     return "effector is worse"
 
 
+@pytest.mark.thorough
 def test_edges_equal_effectors():
     """No exception: at this scale no cost comes near effector's 1e8, and no two costs are equal."""
     assert Counter(against_effector(*sample(seed)) for seed in range(60)) == {"equal": 60}
 
 
+@pytest.mark.thorough
 def test_edges_equal_effectors_where_costs_pass_its_infinity():
     """Effector's 1e8 for an infeasible bin is cheaper than a feasible one of larger cost."""
     found = Counter()
@@ -499,6 +509,7 @@ def test_edges_equal_effectors_where_costs_pass_its_infinity():
     assert found["effector breaks min_obs"] > 10
 
 
+@pytest.mark.thorough
 def test_edges_equal_effectors_but_for_ties():
     """Without noise whole partitions cost nothing; ours is the one with the fewest bins."""
     found = Counter()
@@ -511,6 +522,7 @@ def test_edges_equal_effectors_but_for_ties():
     assert found["tie"] > 10
 
 
+@pytest.mark.thorough
 def test_effectors_greedy_is_another_search():
     """In 0.6.0 its name stands for merging from the bottom up, with math [21] as the cost.
 
@@ -538,6 +550,7 @@ def test_effectors_greedy_is_another_search():
         assert least <= min(others) * (1 + 1e-9), f"seed {seed}"
 
 
+@pytest.mark.thorough
 def test_effector_gives_up_on_timestamps():
     """It compares the range with the size of its ends (numpy.allclose), and makes one bin."""
     found = Counter(against_effector(1.7e9 + 100 * x, g) for x, g in map(sample, range(20)))
@@ -545,6 +558,7 @@ def test_effector_gives_up_on_timestamps():
     assert found["effector takes the range for a point"] > 14  # in the others one bin is best
 
 
+@pytest.mark.thorough
 def test_effector_loses_a_variance_beside_a_large_mean():
     """Its variance is mean(g^2) - mean(g)^2: nothing is left of a variance of 1 beside 1e16."""
     found = Counter(against_effector(x, 1e8 + g) for x, g in map(sample, range(20)))
@@ -573,6 +587,7 @@ def between_cells(seed, n=300):
     return x, 3.0 * (x > 0.3) - 2.0 * (x > 0.7) + rng.normal(size=n)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", EVERY, ids=repr)
 @pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")
 def test_every_weighting_has_the_same_bins(rule):
@@ -592,6 +607,7 @@ def test_every_weighting_has_the_same_bins(rule):
         )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("weighting", "rule"), in_turn(["rows", "axis"], EVERY), ids=repr)
 def test_frequencies_are_repeated_rows_and_precisions_matter_by_their_ratios(rule, weighting):
     for seed in range(2):
@@ -608,6 +624,7 @@ def test_frequencies_are_repeated_rows_and_precisions_matter_by_their_ratios(rul
         assert_array_equal(frequent["edge_value"], repeated["edge_value"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "rule", [rule for rule in EVERY if not isinstance(rule, rs.GreedyBins)], ids=repr
 )
@@ -624,6 +641,7 @@ def test_the_axis_turned_round_gives_the_mirrored_bins(rule):
         assert difference.max() <= (1 if isinstance(rule, rs.QuantileBins) else 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("weighting", "rule"), in_turn(["rows", "axis"], EVERY), ids=repr)
 def test_chosen_edges_given_again_are_the_same_bins(rule, weighting):
     for seed in range(2):

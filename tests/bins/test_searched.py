@@ -70,6 +70,7 @@ def test_bins_with_too_few_rows_are_not_allowed():
 # --- another route -------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "rule", daily([rule_of(12, 2, 0.0), rule_of(15, 10, 0.2), rule_of(16, 5, 0.9)]), ids=repr
 )
@@ -93,6 +94,7 @@ def test_losses_are_those_of_trying_every_number(rule):
         assert_allclose(effect["edge_value"], same["edge_value"], rtol=0, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_losses_with_precision_weights(rng):
     x, g = sample(3)
     weights, rule = rng.uniform(0.2, 3, len(x)), rule_of(15, 8)
@@ -100,6 +102,7 @@ def test_losses_with_precision_weights(rng):
     assert_allclose(effect["bin_loss"], brute_force(x, g, rule, weights=weights), rtol=1e-10)
 
 
+@pytest.mark.thorough
 def test_several_features_each_with_its_own(rng):
     X = pd.DataFrame({name: rng.uniform(size=200) for name in "abc"}).assign(d=1.0)
     g = np.column_stack([9 * X["a"], np.sign(X["b"] - 0.5), rng.normal(size=200), X["d"]])
@@ -154,6 +157,7 @@ def even(seed, n=240, cells=60):
     return x, 3 * np.sin(6 * x) + rng.normal(size=n) / 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("a", "c", "d"), [(1, 100, 1.7e9), (-1e-6, 1, 0), (1e9, 1e-6, -3), (2, -5, 1), (1, -1e6, 1e6)]

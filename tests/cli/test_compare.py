@@ -32,6 +32,7 @@ def test_levels_are_compared(table, tmp_path, capsys, fitted):
     assert answer["tests"][0]["largest"] == pytest.approx(float(expected["largest"].iloc[0]))
 
 
+@pytest.mark.thorough
 def test_equal_effects_of_two_groups_are_seldom_told_apart(tmp_path, capsys):
     """Five samples without a difference, a formula that allows for one: each was rejected."""
     rejected = 0

@@ -27,6 +27,7 @@ def expected(fitted):
     return rs.explain(model, rows, rows["y"], features=["age", "sex"], rng=0, progress=False)
 
 
+@pytest.mark.thorough
 def test_the_answer_is_that_of_the_function(table, tmp_path, capsys, expected):
     files = [tmp_path / f"out{suffix}" for suffix in (".nc", ".csv", ".json")]
     words = ["explain", str(table), "--formula", FORMULA, "--no-progress"]

@@ -85,6 +85,7 @@ def fit(monkeypatch, tmp_path):
 FORMULA = 'y ~ bs(age, df=4) * sex + Q("time spent")'
 
 
+@pytest.mark.thorough
 def test_fit_on_a_users_csv(data, tmp_path, capsys):
     arguments = ["fit", str(data), "--formula", FORMULA, "--family", "gaussian"]
     assert main([*arguments, "--out", str(tmp_path / "new" / "folder"), "--no-progress"]) == 0
@@ -98,6 +99,7 @@ def test_fit_on_a_users_csv(data, tmp_path, capsys):
         assert float(effect["heterogeneity_output"][0]) == pytest.approx(0.5 * 14.4, rel=0.2)
 
 
+@pytest.mark.thorough
 def test_fit_on_parquet_and_chosen_features(data, tmp_path, capsys, fit):
     pytest.importorskip("pyarrow")
     parquet = tmp_path / "data.parquet"
@@ -250,6 +252,7 @@ def test_warnings_are_a_line_each(data, capsys, monkeypatch, fit):
 # Which features ----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("formula", "features", "left_out"),
     [
@@ -293,11 +296,13 @@ def test_types_that_may_hold_missing_values(data, tmp_path, fit):
     assert effect.attrs["n_rows"] == 299
 
 
+@pytest.mark.thorough
 def test_discrete_regressors_can_be_asked_for(data, fit):
     effect = fit(data, "y ~ age + kids", "--features", "kids", "kids")
     assert effect["feature"].values.tolist() == ["kids"]
 
 
+@pytest.mark.thorough
 def test_the_default_family_is_said(data, capsys, fit):
     fit(data, "y ~ age")
     by_default = capsys.readouterr().out
@@ -306,6 +311,7 @@ def test_the_default_family_is_said(data, capsys, fit):
     assert capsys.readouterr().out == re.sub("Family: .*\n", "", by_default)
 
 
+@pytest.mark.thorough
 def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path, fit):
     """The average slope is that of logistic regression: beta p (1 - p), over the rows."""
     frame = pd.DataFrame({"x": rng.normal(size=200), "won": rng.integers(0, 5, 200)})
@@ -318,6 +324,7 @@ def test_successes_and_failures_are_an_outcome_of_two_columns(rng, tmp_path, fit
     assert float(effect["average_effect"][0]) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.thorough
 def test_a_transformed_outcome_is_no_feature(data, fit):
     effect = fit(data, "np.exp(y / 100) ~ age", "--family", "gaussian")
     assert effect["feature"].values.tolist() == ["age"]
@@ -375,6 +382,7 @@ def test_rows_without_a_group_are_dropped(data, capsys, fit):
     assert "7 of 300 rows have missing values and are dropped." in capsys.readouterr().out
 
 
+@pytest.mark.thorough
 def test_the_file_of_bins_says_the_source(data, tmp_path):
     arguments = ["fit", str(data), "--formula", "y ~ age * sex", "--groups", "day"]
     assert main([*arguments, "--out", str(tmp_path / "out"), "--no-progress"]) == 0

@@ -25,6 +25,7 @@ def command_names():
     return list(of_commands.choices)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["", *command_names()])
 def test_every_help_has_examples_that_parse_and_the_exit_statuses(capsys, monkeypatch, name):
     monkeypatch.setattr(Path, "exists", lambda _path: True)
@@ -40,6 +41,7 @@ def test_every_help_has_examples_that_parse_and_the_exit_statuses(capsys, monkey
         parser().parse_args([word.strip('"') for word in words[1:]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "meant"),
     [

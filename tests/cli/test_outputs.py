@@ -47,6 +47,7 @@ def given(*paths, overwrite=False):
 # Reading -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [
@@ -83,6 +84,7 @@ def test_a_table_of_unknown_suffix_is_not_guessed(tmp_path):
         read_table(tmp_path / "t.xlsx")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", OF_TREES)
 def test_trees_come_back(tmp_path, tree, suffix):
     path = tmp_path / f"tree{suffix}"
@@ -112,6 +114,7 @@ def test_results_that_cannot_be_read(tmp_path, name, content, message):
         read_result(tmp_path / name, "TREE")
 
 
+@pytest.mark.thorough
 def test_half_of_a_result_cannot_be_read(tmp_path, effect):
     path = tmp_path / "effect.nc"
     save([path], writers_of(effect, pd.DataFrame(), {}))

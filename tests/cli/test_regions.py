@@ -15,6 +15,7 @@ from rhale_stats.cli.main import main
 from tests.cli.conftest import FORMULA, FRAME, NUMBERS, Y
 
 
+@pytest.mark.thorough
 def test_regions_are_those_of_the_functions(table, tmp_path, capsys, fitted):
     files = [tmp_path / "regions.nc", tmp_path / "regions.csv", tmp_path / "regions.json"]
     words = ["regions", str(table), "--formula", FORMULA, "--feature", "age", "--no-progress"]

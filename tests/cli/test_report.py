@@ -38,6 +38,7 @@ def test_a_report_from_a_table_in_one_command(table, tmp_path, capsys):
     assert "time spent" in html
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("suffix", [".nc", ".zarr"])
 def test_the_report_of_a_saved_explanation(trees, tmp_path, capsys, suffix):
     path = tmp_path / "report.html"

@@ -47,6 +47,7 @@ def size(x, slope):
     return abs(slope) * np.std(x)
 
 
+@pytest.mark.thorough
 def test_p_of_permuted_columns_by_hand(table):
     found = rs.sizes_by_chance(fit, table, features=["b", "a"], n_resamples=9, rng=3, **OPTIONS)
     streams = np.random.default_rng(3).spawn(18)
@@ -109,6 +110,7 @@ def test_added_column_is_that_of_all_features(table):
     assert "P chance" in str(rs.show(found))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("features", [None, ["a", "b"]])
 def test_thresholds_are_exceeded_if_and_only_if_p_is_small(table, features):
     found = rs.sizes_by_chance(
@@ -199,6 +201,7 @@ def test_too_few_refits_reject_nothing(table):
     assert found["importance_chance_p_value"].min() >= 1 / 9
 
 
+@pytest.mark.thorough
 def test_ties_count_as_large(table):
     """A model without any effect: all sizes are 0, and so are those by chance."""
 
@@ -236,6 +239,7 @@ def test_failures_are_counted(table):
         rs.sizes_by_chance(never, table, features="b", n_resamples=4, **OPTIONS)
 
 
+@pytest.mark.thorough
 def test_sizes_on_the_scale_of_outcomes(table):
     options = {"n_resamples": 4, "rng": 0, **OPTIONS}
     found = rs.sizes_by_chance(fit, table, y=table["y"], **options)
@@ -294,6 +298,7 @@ def test_columns_that_are_not_used(table):
         rs.sizes_by_chance(lambda rows: rows, table, **OPTIONS)
 
 
+@pytest.mark.thorough
 def test_categories_stay_categories(rng):
     levels = pd.Categorical.from_codes(rng.integers(3, size=N), ["u", "v", "w"])
     data = pd.DataFrame({"k": levels, "y": (levels == "v") + rng.normal(size=N)})

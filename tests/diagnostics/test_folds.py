@@ -34,6 +34,7 @@ def at_grid(effect, grid):
     return out
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start"])
 def test_folds_by_hand(local, centering):
     """Two partitions into three folds, of 16, 16 and 15 rows; means and errors over the folds."""

@@ -136,6 +136,7 @@ def test_agrees_with_pandas(rng):
     assert_allclose(row["rank_ratio"], ratio, rtol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("adjust", ADJUSTMENTS)
 def test_adjusted_over_bins_and_features_together(rng, adjust):
     """By statsmodels; bins without a p-value do not count."""
@@ -181,6 +182,7 @@ def test_what_a_p_value_decides(rng):
     xr.testing.assert_equal(strict[list(CHECKS)], check[list(CHECKS)])
 
 
+@pytest.mark.thorough
 def test_biased_but_by_less_than_a_standard_error():
     """Heavy tails: that a slope is there is surer than how large the spread is."""
     rng = np.random.default_rng(0)
@@ -269,6 +271,7 @@ def test_order_of_rows_means_nothing(rng):
     assert_scaled(checked(x[order], g[order]), checked(x, g), 1.0)
 
 
+@pytest.mark.thorough
 def test_other_features_mean_nothing_to_the_numbers(rng):
     """But for the adjustment."""
     X, g = rng.uniform(size=(2, 200, 3))
@@ -329,6 +332,7 @@ def test_rows_of_weight_zero_are_absent(rng):
     )
 
 
+@pytest.mark.thorough
 def test_ties_are_ordered_at_random(rng):
     """The seed decides, and only where there are ties."""
     x, g = np.round(rng.uniform(0.05, 0.95, 200), 2), rng.normal(size=200)
@@ -352,6 +356,7 @@ def test_ties_are_ordered_at_random(rng):
     )
 
 
+@pytest.mark.thorough
 def test_threads_change_nothing(rng, monkeypatch):
     X, g = np.round(rng.uniform(size=(2, 500, 5)), 2)
     local = rs.local_effects(None, X, jacobian=g)
@@ -571,6 +576,7 @@ def test_a_debiased_effect_is_refused(rng):
 # --- debias --------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_debias_by_hand(rng, centering):
     local = local_of(*base(rng))
@@ -881,6 +887,7 @@ def test_a_constant_feature_is_not_asked_about(rng):
     assert check["jump_pvalue"].isnull().values.tolist() == [[False] * 3, [True] * 3]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["precision", "frequency"])
 def test_rows_of_weight_zero_see_no_jump(rng, kind):
     """Nor do they widen anything: as if they were not there."""
@@ -929,6 +936,7 @@ def test_few_rows_have_no_p_value(rng):
     assert check["jump"].values.tolist() == [0, 2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
 def test_scale_of_jumps(rng, factor):
     example = simulate.OppositeGroups()
@@ -1236,6 +1244,7 @@ def test_size_of_the_check_for_jumps():
     assert rejected < 0.05 + 0.021
 
 
+@pytest.mark.thorough
 def test_debias_drops_the_intervals_of_what_it_replaces(rng):
     """reliability.md 1: heterogeneity_output of .122 had an interval of [.838, 1.146]."""
     local = local_of(*base(rng))

@@ -126,6 +126,7 @@ def areas(collection):
 # ---------------------------------------------------------------------------------- upper panel
 
 
+@pytest.mark.thorough
 def test_curve_is_drawn_through_its_edges(effect):
     upper, *_ = plot_effect(effect, "x0")
     row = effect.sel(feature="x0")
@@ -134,6 +135,7 @@ def test_curve_is_drawn_through_its_edges(effect):
     np.testing.assert_array_equal(line.get_ydata(), row["curve"])
 
 
+@pytest.mark.thorough
 def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3))
     upper, *_ = plot_effect(effect, "x0")
@@ -148,6 +150,7 @@ def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
     np.testing.assert_allclose(drawn[:, at_edges], known.T, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_band_is_plus_and_minus_the_comonotone_spread(effect):
     assert plots_marks.BAND not in plot_effect(effect, "x0")[0].get_legend_handles_labels()[1]
     upper, *_ = plot_effect(effect, "x0", style="paper")
@@ -159,6 +162,7 @@ def test_band_is_plus_and_minus_the_comonotone_spread(effect):
         assert set(zip(row["edge_value"].values, bound.values, strict=True)) <= drawn
 
 
+@pytest.mark.thorough
 def test_pictures_and_tables_show_the_same_intervals_in_small_bins():
     """code.md B6: four rows a bin, where 1.96 standard errors are half of Student's t."""
     rng = np.random.default_rng(0)
@@ -179,6 +183,7 @@ def test_pictures_and_tables_show_the_same_intervals_in_small_bins():
     np.testing.assert_allclose(spans, [[line["conf_low"], line["conf_high"]]], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_missing_standard_errors_are_added(effect):
     upper, lower, *_ = plot_effect(effect, "x0")
     again, below, *_ = plot_effect(rs.std_error(effect), "x0")
@@ -189,6 +194,7 @@ def test_missing_standard_errors_are_added(effect):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("centering", "target"),
     [
@@ -215,6 +221,7 @@ def test_bins_span_their_edges_at_their_effect(effect):
     np.testing.assert_array_equal(segments[:, :, 1], np.repeat(row["effect"].values[:, None], 2, 1))
 
 
+@pytest.mark.thorough
 def test_areas_are_intervals_and_bars_the_heterogeneity(effect):
     effect = rs.std_error(effect)
     row = effect.sel(feature="x0")
@@ -234,6 +241,7 @@ def test_areas_are_intervals_and_bars_the_heterogeneity(effect):
     np.testing.assert_allclose(heights[:6], row["effect"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bins", [rs.EqualWidthBins(6), None])
 def test_the_effect_of_a_bin_is_the_slope_of_the_curve_above(local, bins):
     effect = rs.rhale(local, bins=bins)
@@ -244,6 +252,7 @@ def test_the_effect_of_a_bin_is_the_slope_of_the_curve_above(local, bins):
         np.testing.assert_allclose(rise, (first + last) / 2 * (right - left), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_the_strip_is_how_much_rows_differ(local, effect):
     (strip,) = plot_effect(effect, "x0")[2].patches
     heights, edges, _ = strip.get_data()
@@ -263,6 +272,7 @@ def test_the_strip_is_how_much_rows_differ(local, effect):
     assert panel.get_ylim()[1] == pytest.approx(0.11 * np.abs(held["effect"]).max())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 def test_bars_of_the_rows_reach_from_10_to_90_percent(rng, weighted):
     x, g = rng.uniform(0, 1, 300), rng.lognormal(size=300)
@@ -282,6 +292,7 @@ def test_bars_of_the_rows_reach_from_10_to_90_percent(rng, weighted):
     assert top >= max(patch.get_y() + patch.get_height() for patch in drawn)
 
 
+@pytest.mark.thorough
 def test_zero_is_always_in_sight():
     local, effect = given(np.linspace(0, 1, 50), np.linspace(100, 101, 50), [0, 0.5, 1])
     _, lower, *_ = plot_effect(effect, 0, local, violins=True)
@@ -290,6 +301,7 @@ def test_zero_is_always_in_sight():
     assert any(np.all(np.asarray(line.get_ydata()) == 0) for line in lower.lines)
 
 
+@pytest.mark.thorough
 def test_a_histogram_of_the_rows_over_their_inner_98_percent(rng):
     x = np.append(rng.uniform(0, 1, 1000), 4.0)
     _, effect = given(x, 3 * x, list(np.linspace(0, 4, 41)))
@@ -314,6 +326,7 @@ def test_a_histogram_of_the_rows_over_their_inner_98_percent(rng):
     assert panels[1].get_ylim()[1] > 11
 
 
+@pytest.mark.thorough
 def test_a_picture_is_paler_where_few_rows_are(rng):
     x = np.concatenate([rng.uniform(0, 1, 500), rng.uniform(2, 3, 500), [1.4]])
     _, effect = given(x, 3 * x, list(np.linspace(0, 3, 31)))
@@ -376,6 +389,7 @@ def density_of(ax):
     return side[:, 1], half / half.max()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 def test_violin_is_the_kernel_density_of_scipy(rng, weighted):
     x, g = rng.uniform(0, 1, 400), rng.standard_t(4, 400)
@@ -407,6 +421,7 @@ def test_two_groups_make_two_bumps(rng):
     assert density[np.abs(at) < 1].max() < 0.05
 
 
+@pytest.mark.thorough
 def test_rows_on_an_edge_belong_to_the_bin_on_their_right():
     x = np.array([0.0, 0.1, 0.5, 0.6, 1.0])
     local, effect = given(x, [1.0, 2.0, 10.0, 11.0, 12.0], [0, 0.5, 1])
@@ -415,6 +430,7 @@ def test_rows_on_an_edge_belong_to_the_bin_on_their_right():
     assert extents == [(1.0, 2.0), (10.0, 12.0)]
 
 
+@pytest.mark.thorough
 def test_frequency_weights_draw_as_repeated_rows(rng):
     x, g = rng.uniform(0, 1, 60), rng.normal(0, 1, 60)
     count = rng.integers(0, 4, 60)
@@ -432,6 +448,7 @@ def test_frequency_weights_draw_as_repeated_rows(rng):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
 def test_scale_of_precision_weights_changes_nothing(rng, scale):
     x, g, weight = rng.uniform(0, 1, 60), rng.normal(0, 1, 60), rng.uniform(0.5, 2, 60)
@@ -470,6 +487,7 @@ def test_bin_without_spread_is_a_line():
     np.testing.assert_allclose(lines, [[[middle - half, 3], [middle + half, 3]]])
 
 
+@pytest.mark.thorough
 def test_rounding_is_no_spread(table):
     """A linear feature by differences: its violins are lines."""
     local = rs.local_effects(lambda t: 3 * t["x1"] + t["x0"] ** 2, table, features=["x1"])
@@ -522,6 +540,7 @@ def test_rug_of_many_rows_is_a_strip_over_every_one(rng):
     assert np.argmin(strip.get_facecolor()[:, 0]) == np.argmax(counts[counts > 0])
 
 
+@pytest.mark.thorough
 def test_long_tails_leave_the_bins_to_be_seen_and_are_told_of(rng):
     x, g = rng.uniform(0, 1, 1000), rng.normal(1, 0.2, 1000)
     g[:3] = 20
@@ -534,6 +553,7 @@ def test_long_tails_leave_the_bins_to_be_seen_and_are_told_of(rng):
     assert bottom < 0 < float(effect["effect"].max()) < top
 
 
+@pytest.mark.thorough
 def test_tails_are_long_by_weight(rng):
     """What is left outside is a small share of the weight, not of the rows."""
     x, g = rng.uniform(0, 1, 1000), rng.normal(1, 0.2, 1000)
@@ -544,6 +564,7 @@ def test_tails_are_long_by_weight(rng):
     assert lower.get_ylim()[1] > 20
 
 
+@pytest.mark.thorough
 def test_every_violin_is_in_sight_otherwise(local, effect):
     _, lower, *_ = plot_effect(effect, "x0", local, violins=True)
     bottom, top = lower.get_ylim()
@@ -555,6 +576,7 @@ def test_every_violin_is_in_sight_otherwise(local, effect):
 # ------------------------------------------------------------------------------ labels and style
 
 
+@pytest.mark.thorough
 def test_labels_carry_names_and_units(effect):
     upper, lower, strip = plot_effect(effect, "x0")
     assert upper.get_ylabel() == "effect on pressure [mmHg]"
@@ -562,6 +584,7 @@ def test_labels_carry_names_and_units(effect):
     assert [panel.get_xlabel() for panel in (upper, lower, strip)] == ["", "", "x0 [mg]"]
 
 
+@pytest.mark.thorough
 def test_unknown_units_leave_no_brackets(table):
     bare = table.copy()
     bare.attrs = {}
@@ -578,6 +601,7 @@ def test_units_of_the_slope_need_both(effect):
     assert plot_effect(effect, "x1")[1].get_ylabel() == "d pressure / d x1"
 
 
+@pytest.mark.thorough
 def test_long_labels_of_the_y_axis_break_before_their_unit_first(effect):
     label = plot_effect(effect.assign_attrs(output_name="arterial pressure"), "x0")[0].get_ylabel()
     assert label == "effect on arterial pressure\n[mmHg]"
@@ -588,6 +612,7 @@ def test_long_labels_of_the_y_axis_break_before_their_unit_first(effect):
     )
 
 
+@pytest.mark.thorough
 def test_names_are_text_and_no_formulas():
     table = pd.DataFrame({"cost$_{$x": np.linspace(0, 1, 50)})
     table.attrs = {
@@ -624,6 +649,7 @@ def legend_of(figure):
     return [text.get_text() for text in legend.get_texts()]
 
 
+@pytest.mark.thorough
 def test_features_side_by_side_share_a_legend(local, effect):
     figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
     axes[0, 2].plot([0, 1], [0, 1], label="something else")
@@ -635,6 +661,7 @@ def test_features_side_by_side_share_a_legend(local, effect):
     assert plots_marks.BOTH[plots_marks.BIN_SPREAD] in labels
 
 
+@pytest.mark.thorough
 def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
     figure, axes = plt.subplots(2, layout="constrained")
     axes[0].plot([0, 1], [0, 1], label="truth")
@@ -642,6 +669,7 @@ def test_legend_keeps_what_a_user_drew_in_our_panels(effect):
     assert legend_of(figure)[-1] == "truth"
 
 
+@pytest.mark.thorough
 def test_legend_of_a_narrow_figure_has_fewer_columns(effect):
     figure, axes = plt.subplots(2, figsize=(4.5, 6), layout="constrained")
     plot_effect(effect, "x0", ax=axes)
@@ -651,6 +679,7 @@ def test_legend_of_a_narrow_figure_has_fewer_columns(effect):
 # --------------------------------------------------------------------------------------- axes
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", ["array", "column", "list"])
 def test_given_axes_are_drawn_in_and_returned(local, effect, shape):
     figure, pair = plt.subplots(2, 1)
@@ -664,6 +693,7 @@ def test_given_axes_are_drawn_in_and_returned(local, effect, shape):
     assert len(figure.axes) == 2
 
 
+@pytest.mark.thorough
 def test_given_axes_of_a_subfigure(effect):
     figure = plt.figure(layout="constrained")
     left, right = figure.subfigures(1, 2)
@@ -681,6 +711,7 @@ def test_a_new_figure_is_made_otherwise(effect):
     assert returned[0].get_xlim() == returned[1].get_xlim()
 
 
+@pytest.mark.thorough
 def test_feature_by_number(effect):
     assert plot_effect(effect, 1)[2].get_xlabel() == "x1"
     assert plot_effect(effect, -1)[2].get_xlabel() == "flat [km]"
@@ -699,6 +730,7 @@ def test_constant_feature_says_so(local, effect):
     assert axes[2].get_xlabel() == "flat [km]"
 
 
+@pytest.mark.thorough
 def test_empty_bin_leaves_a_gap():
     x = np.array([0.0, 0.1, 0.2, 0.7, 0.8, 1.0])
     local, effect = given(x, [1.0, 2, 3, 4, 5, 6], [0, 0.25, 0.5, 1], centering="start")
@@ -712,6 +744,7 @@ def test_empty_bin_leaves_a_gap():
     upper.figure.draw_without_rendering()
 
 
+@pytest.mark.thorough
 def test_bin_of_one_row_has_an_effect_and_no_bars():
     local, effect = given([0.0, 0.6, 0.8, 1.0], [1.0, 2, 3, 4], [0, 0.5, 1])
     _, lower, *_ = plot_effect(effect, 0, local, violins=True)
@@ -720,6 +753,7 @@ def test_bin_of_one_row_has_an_effect_and_no_bars():
     lower.figure.draw_without_rendering()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("factor", [1e-6, 1e9])
 def test_scale_and_offset_change_only_the_axes(rng, factor):
     x, g = rng.uniform(0, 1, 200), rng.normal(0, 1, 200)
@@ -770,6 +804,7 @@ def test_every_row_is_in_sight_of_its_bins(local, effect):
     assert not panel.texts
 
 
+@pytest.mark.thorough
 def test_labels_of_bins_carry_names_and_units(local, effect):
     (panel,) = plot_bins(effect, local, "x0")
     assert panel.get_xlabel() == "x0 [mg]"
@@ -783,6 +818,7 @@ def test_labels_of_bins_carry_names_and_units(local, effect):
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("x0", "d pressure / d x0")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["precision", "frequency"])
 def test_points_are_as_large_as_their_weight(rng, kind):
     x, g, weight = rng.uniform(0, 1, 60), rng.normal(0, 1, 60), rng.integers(0, 5, 60)
@@ -809,6 +845,7 @@ def cells_of(panel):
     return np.asarray(cells.get_offsets()), cells.get_facecolor()[:, 0]
 
 
+@pytest.mark.thorough
 def test_many_rows_are_a_density_over_every_one(rng):
     n = plots_marks.POINTS_DRAWN + 1
     x = np.concatenate([rng.uniform(0, 1, n - 1), [2.0]])
@@ -830,6 +867,7 @@ def test_many_rows_are_a_density_over_every_one(rng):
     assert len(labelled(same, plots_marks.POINTS).get_offsets()) == n - 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("offset", [0.0, 1.7e9])
 def test_density_is_darkest_where_most_weight_is(rng, offset):
     n = plots_marks.POINTS_DRAWN + 200
@@ -855,6 +893,7 @@ def test_long_tails_leave_bins_to_be_seen_among_their_rows(rng, n):
     assert [text.get_text() for text in panel.texts] == ["0.2 % of local effects off the scale"]
 
 
+@pytest.mark.thorough
 def test_the_loss_of_every_number_of_bins_is_drawn(local):
     effect = rs.rhale(local, bins=rs.BestEqualWidthBins(max_bins=40, min_obs=5))
     row = effect.sel(feature="x0")
@@ -879,6 +918,7 @@ def test_the_loss_of_every_number_of_bins_is_drawn(local):
     assert len(labelled(panels[0], plots_marks.EDGES).get_segments()) == chosen + 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("max_bins", [1, 3])
 def test_few_numbers_of_bins_to_choose_from(local, max_bins):
     effect = rs.rhale(local, bins=rs.BestEqualWidthBins(max_bins))
@@ -898,6 +938,7 @@ def test_honest_bins_are_drawn_with_the_rows_of_the_estimate(local):
     assert inside.mean() == pytest.approx(float(effect["effect"].sel(feature="x0")[0]))
 
 
+@pytest.mark.thorough
 def test_bins_without_rows_and_of_one_row():
     x = np.array([0.0, 0.1, 0.2, 0.6, 0.8, 0.9, 1.0])
     local, effect = given(x, [1.0, 2, 3, 9, 4, 5, 6], [0, 0.25, 0.5, 0.75, 1])
@@ -1038,6 +1079,7 @@ def test_impossible_columns(effect, n_columns, error):
 # ---------------------------------------------------------------------------------- plots.effects
 
 
+@pytest.mark.thorough
 def test_all_features_are_drawn_the_largest_first(effect):
     panels = plot_effects(effect)
     assert panels.shape == (4,)
@@ -1058,6 +1100,7 @@ def test_all_features_are_drawn_the_largest_first(effect):
     assert panels[0].figure.get_supylabel() == "effect on pressure [mmHg]"
 
 
+@pytest.mark.thorough
 def test_features_of_different_numbers_of_bins(local):
     effect = without_spread(rs.rhale(local, bins=rs.OptimalBins(), weighting="rows"))
     assert len(set(effect["n_bins"].values)) > 2
@@ -1065,12 +1108,14 @@ def test_features_of_different_numbers_of_bins(local):
         assert len(labelled(panel, plots_marks.CURVE).get_xdata()) == n_bins + 1
 
 
+@pytest.mark.thorough
 def test_chosen_features(effect):
     panels = plot_effects(effect, ["x2", 0])
     assert [panel.get_title() for panel in panels] == ["x2", "x0"]
     assert [panel.get_title() for panel in plot_effects(effect, "x1")] == ["x1"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("own", [True, False])
 def test_one_scale_holds_everything(effect, own):
     effect = rs.std_error(effect)
@@ -1092,6 +1137,7 @@ def test_scale_holds_intervals_that_are_wider_than_the_band(rng):
     assert max(line.get_ydata().max() for line in dashed(panel)) < panel.get_ylim()[1]
 
 
+@pytest.mark.thorough
 def test_unused_panels_are_removed_and_columns_kept(effect):
     panels = plot_effects(effect, n_columns=3)
     assert len(panels[0].figure.axes) == 4
@@ -1108,6 +1154,7 @@ def test_constant_feature_gets_the_text(effect):
     assert not alone.figure.legends
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_columns", [1, 2, 3])
 def test_one_legend_for_all_features(effect, n_columns):
     labels = legend_of(plot_effects(effect, n_columns=n_columns)[0].figure)
@@ -1117,6 +1164,7 @@ def test_one_legend_for_all_features(effect, n_columns):
     assert [label for label in wide if label not in labels] == [plots_marks.BAND]
 
 
+@pytest.mark.thorough
 def test_given_panels_are_drawn_in_and_returned(effect):
     figure, axes = plt.subplots(2, 2)
     panels = plot_effects(effect, ax=axes)
@@ -1156,6 +1204,7 @@ class TestLinearBins:
         rise = row["slope"].values * (row["bin_right"] - row["bin_left"]).values / 2
         return row["effect"].values[:, None] + rise[:, None] * [-1, 1]
 
+    @pytest.mark.thorough
     def test_curve_is_a_parabola_with_its_band_and_interval(self, effect, row):
         for upper in (
             plot_effect(effect, 0, style="paper")[0],
@@ -1179,6 +1228,7 @@ class TestLinearBins:
             for bound in (curve - spread, curve + spread):
                 assert set(zip(x, bound, strict=True)) <= vertices
 
+    @pytest.mark.thorough
     def test_slopes_have_intervals_that_are_wider_at_the_ends(self, effect, row):
         effect = rs.std_error(effect)
         _, lower, *_ = plot_effect(effect, 0)
@@ -1212,6 +1262,7 @@ class TestLinearBins:
             np.testing.assert_allclose(box[[0, 1]][:, 1], segments[k, :, 1] - spread[k])
             np.testing.assert_allclose(box[[3, 2]][:, 1], segments[k, :, 1] + spread[k])
 
+    @pytest.mark.thorough
     def test_violins_hold_residuals_and_follow_the_line(self, local, effect, row):
         _, lower, *_ = plot_effect(effect, 0, local, violins=True)
         x, g = (local[name].values[:, 0] for name in ("x", "local_effect"))
@@ -1226,6 +1277,7 @@ class TestLinearBins:
         assert constant[:, 1].min() == g[x >= right].min()
         assert constant[:, 1].max() == g[x >= right].max()
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("with_rows", [False, True])
     def test_limits_hold_pieces_and_parabolas(self, local, effect, with_rows):
         """The highest point of a parabola lies between edges."""
@@ -1243,6 +1295,7 @@ class TestLinearBins:
             drawn = labelled(upper, plots_marks.CURVE).get_ydata()
             assert upper.get_ylim()[0] < drawn.min() < drawn.max() < upper.get_ylim()[1]
 
+    @pytest.mark.thorough
     def test_slopes_of_zero_draw_what_constant_bins_draw(self, local):
         constant = rs.rhale(local, bins=rs.EqualWidthBins(5))
         zero = constant.assign(slope=xr.zeros_like(constant["effect"]))
@@ -1259,6 +1312,7 @@ class TestLinearBins:
             for one, other in zip(mine, theirs, strict=True):
                 np.testing.assert_array_equal(one, other)
 
+    @pytest.mark.thorough
     def test_a_rule_without_losses_has_one_panel(self, local, effect):
         (panel,) = plot_bins(effect, local, 1)
         assert len(labelled(panel, plots_marks.EDGES).get_segments()) == 2
@@ -1340,6 +1394,7 @@ class TestBias:
         with pytest.raises(TypeError, match="check must be the Dataset .* got int"):
             plot_bias(3, "x0")
 
+    @pytest.mark.thorough
     def test_honest_effects_show_the_rows_of_the_estimate(self, local):
         honest = rs.rhale(local.sel(feature=["x0"]), bins=rs.EqualWidthBins(3), honest=True, rng=0)
         _, lower, *_ = plot_effect(honest, "x0", local, violins=True)
@@ -1402,6 +1457,7 @@ class TestIntervalsAndBands:
                 "90 % band of the same, simultaneous over the axis",
             ]
 
+    @pytest.mark.thorough
     def test_bins_have_their_interval_and_their_band(self, known):
         _, lower, *_ = plot_effect(known, "x0")
         row = known.sel(feature="x0")
@@ -1413,6 +1469,7 @@ class TestIntervalsAndBands:
         np.testing.assert_array_equal(band[:, :, 0], np.tile(bins, (2, 1)))
         np.testing.assert_allclose(band[:, 0, 1], row["effect_band"].T.values.ravel(), rtol=1e-12)
 
+    @pytest.mark.thorough
     def test_a_band_alone_joins_intervals_of_standard_errors(self, effect):
         panel = plot_effect(rs.confband(effect, n_draws=500, rng=0), "x0")[0]
         row = rs.confint(effect).sel(feature="x0")
@@ -1420,6 +1477,7 @@ class TestIntervalsAndBands:
         np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12)
         assert len(thin(panel)) == 2
 
+    @pytest.mark.thorough
     def test_three_marks_differ_without_colour(self, known):
         panel = plot_effect(known, "x0", style="paper")[0]
         assert len(dashed(panel)) == len(thin(panel)) == 2
@@ -1427,6 +1485,7 @@ class TestIntervalsAndBands:
         band = labelled(panel, "90 % band")
         assert band.get_linewidth() <= 0.5 * labelled(panel, plots_marks.CURVE).get_linewidth()
 
+    @pytest.mark.thorough
     def test_intervals_that_do_not_hold_the_estimate(self, known):
         """As bootstrap intervals may: nothing is reflected, nothing raised."""
         moved = known.assign(
@@ -1440,6 +1499,7 @@ class TestIntervalsAndBands:
         np.testing.assert_allclose(drawn, row["curve_ci"].T, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(areas(labelled(lower, "80 %"))[1], row["effect_ci"], rtol=1e-12)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("name", ["curve_ci", "curve_band"])
     def test_one_scale_holds_them(self, known, name):
         wide = known.assign({name: known[name].copy(data=50 * known[name].values)})
@@ -1465,6 +1525,7 @@ class TestIntervalsAndBands:
                 half = np.interp(at, row["edge_value"], end - row["curve"].values)
                 np.testing.assert_allclose(line, curve + half, rtol=1e-12, atol=1e-12)
 
+    @pytest.mark.thorough
     def test_legend_names_everything(self, local, known):
         upper, *_ = plot_effect(known, "x0", local)
         assert [label.replace("\n", " ") for label in legend_of(upper.figure)] == [
@@ -1476,6 +1537,7 @@ class TestIntervalsAndBands:
         upper, *_ = plot_effect(known, "x0", style="paper")
         assert "± heterogeneity\n(comonotone)" in legend_of(upper.figure)
 
+    @pytest.mark.thorough
     def test_constant_feature_and_empty_bins(self, known):
         for panel in plot_effect(known, "flat"):
             assert not panel.lines
@@ -1521,6 +1583,7 @@ class TestForest:
         size = np.abs(values.sel(feature=["x0", "x1", "x2"]))
         return [str(name) for name in size.sortby(-size)["feature"].values]
 
+    @pytest.mark.thorough
     def test_largest_above_with_intervals_of_standard_errors(self, effect):
         panel = plot_forest(effect, level=0.9)
         effect = rs.std_error(effect)
@@ -1539,6 +1602,7 @@ class TestForest:
         assert [text.get_text() for text in panel.texts] == ["no value"]
         assert panel.texts[0].xy[1] == 3
 
+    @pytest.mark.thorough
     def test_intervals_that_are_there_come_first(self, effect):
         known = rs.confint(effect, level=0.8)
         panel = plot_forest(known, level=0.8)
@@ -1572,6 +1636,7 @@ class TestForest:
         assert np.isnan(marks[3, :, 0]).all()
         assert plots_marks.CHAIN not in legend_of(plot_forest(boot.isel(chain=[0]), "aled").figure)
 
+    @pytest.mark.thorough
     def test_units_are_those_of_the_numbers(self, effect, boot):
         panel = plot_forest(boot, "heterogeneity_output")
         assert (
@@ -1679,6 +1744,7 @@ class TestCompare:
             effect, rs.rhale(other, bins=rs.EqualWidthBins(3)), level=0.9, n_draws=500, rng=0
         )
 
+    @pytest.mark.thorough
     def test_difference_has_its_interval_and_its_band(self, comparison):
         panel = plot_compare(comparison, "x0")
         row = comparison.sel(feature="x0")
@@ -1731,6 +1797,7 @@ class TestCompare:
             plot_compare(comparison, "age")
 
 
+@pytest.mark.thorough
 def test_pictures_leave_the_style_alone(local, effect, boot):
     """And their arguments: see `tests.fuzz`."""
     before = dict(mpl.rcParams)
@@ -1754,6 +1821,7 @@ class TestArviZ:
                 found = float(table.loc[f"{name}[{feature}]", "mean"])
                 assert found == pytest.approx(mean, rel=0.1, abs=0.01)  # as it rounds them
 
+    @pytest.mark.thorough
     def test_all_of_them(self, table):
         """users.md: "Missing core dims"; what has no replicates is a coordinate."""
         model = lambda X: X["x0"] * X["x1"] + X["x0"] ** 2  # noqa: E731
@@ -1784,6 +1852,7 @@ class TestArviZ:
                 np.testing.assert_allclose(means[rows], expected, rtol=1e-9, err_msg=name)
         assert boots["refit"]["curve_estimate"].notnull().all()
 
+    @pytest.mark.thorough
     def test_forest(self, boot):
         arviz.plot_forest(boot[["average_effect"]].sel(feature=["x0", "x1"]))
         labels = [text.get_text() for text in plt.gcf().findobj(mpl.text.Text)]
@@ -1823,6 +1892,7 @@ def test_many_features_are_the_most_important(rng):
     assert "2 most important of 26" in panels[0].figure.get_supxlabel()
 
 
+@pytest.mark.thorough
 def test_a_forest_has_no_average_over_levels_without_an_order(rng):
     """users.md 4."""
     X = pd.DataFrame({"x": rng.uniform(size=90), "k": pd.Categorical(rng.choice(list("pqr"), 90))})
@@ -1842,6 +1912,7 @@ def _boot_of(effect, X):
     return rs.bootstrap(local, effect, n_resamples=20, rng=0, progress=False)
 
 
+@pytest.mark.thorough
 def test_the_interval_beside_the_axis_is_that_of_confint():
     """code.md B6: of five rows without a value, Student's t has four degrees of freedom."""
     rng = np.random.default_rng(0)
@@ -1906,6 +1977,7 @@ class TestParts:
         ends = np.column_stack([row["cell_curve"] - half, row["cell_curve"] + half])
         return cls.vertices(row["cell_value"].values.round(9), ends.round(9))
 
+    @pytest.mark.thorough
     def test_areas_end_where_the_numbers_say(self, held):
         upper, *_ = plot_effect(held, "a")
         row = one_feature(held, "a")
@@ -1936,6 +2008,7 @@ class TestParts:
             to_rgb(frame.UNCERTAINTY),
         ]
 
+    @pytest.mark.thorough
     def test_the_legend_says_what_each_is(self, held):
         upper, *_ = plot_effect(held, "a")
         texts = [text.replace("\n", " ") for text in legend_of(upper.figure)]
@@ -1946,6 +2019,7 @@ class TestParts:
         assert len(texts) == 3
         assert sum("model as given" in text for text in texts) == 1
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("uncertainty", ["rows", "parameters"])
     def test_errors_of_one_source_have_no_parts(self, fitted, held, uncertainty):
         model, X = fitted
@@ -1965,6 +2039,7 @@ class TestParts:
         assert expected in said
         assert len(dashed(upper)) == 2
 
+    @pytest.mark.thorough
     def test_panels_of_all_features_hold_both_parts(self, held):
         panels = plot_effects(held)
         low, high = panels[0].get_ylim()
@@ -1987,6 +2062,7 @@ class TestParts:
             expected = np.column_stack([row["curve"] - half, row["curve"] + half])
             np.testing.assert_allclose(ends, expected, rtol=1e-9)
 
+    @pytest.mark.thorough
     def test_forest(self, held):
         panel = plot_forest(held, level=0.9)
         student = stats.t.ppf(0.95, held["average_effect_df"].values)

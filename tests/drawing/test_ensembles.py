@@ -50,6 +50,7 @@ def test_what_is_drawn_is_in_the_result():
     assert lower.get_xlabel() == "x"
 
 
+@pytest.mark.thorough
 def test_words_of_intervals():
     for attrs, words in (
         ({"source": "models"}, "95 % spread of the models,\npointwise"),

@@ -37,6 +37,7 @@ def line_of(panel, label):
     return found.get_xdata(), found.get_ydata()
 
 
+@pytest.mark.thorough
 def test_curves_of_two_results_in_colours():
     young = X["age"] < 50
     by = {"young": rs.ale(model, X[young]), "old": rs.ale(model, X[~young])}
@@ -109,6 +110,7 @@ def test_a_feature_is_an_axis_or_has_levels():
         rs.plots.curves({"a": of_levels, "b": of_axis})
 
 
+@pytest.mark.thorough
 def test_names_of_columns_are_text():
     strange = X.rename(columns={"dose": "cost [$] x_1"})
     effect = rs.rhale(rs.local_effects(lambda X: X.iloc[:, 0] ** 2, strange, features=[0, 1]))

@@ -15,6 +15,7 @@ def effect():
     return rs.rhale(local, bins=rs.EqualWidthBins(6), weighting="rows")
 
 
+@pytest.mark.thorough
 def test_a_panel_an_output_on_one_scale(effect):
     panels = rs.plots.outputs(effect, "x0")
     assert [panel.get_title() for panel in panels] == ["output 0", "output 1"]

@@ -13,6 +13,7 @@ from tests.explanation.explained import explained as explained
 from tests.helpers import labelled
 
 
+@pytest.mark.thorough
 def test_changes_are_those_of_the_answers(explained):
     """In their order, where hardly anything matters shaded, changes of the model by circles."""
     panel, answers = rs.plots.summary(explained), explained.answers
@@ -32,6 +33,7 @@ def test_changes_are_those_of_the_answers(explained):
     np.testing.assert_allclose(ends[known], answers["usual_change_ci"].values[known])
 
 
+@pytest.mark.thorough
 def test_changes_in_the_data_have_the_intervals(rng):
     X = pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"])
     X.attrs["units"] = {"a": "kg"}
@@ -76,6 +78,7 @@ def test_observed_and_predicted(explained):
     assert panels[0].get_ylabel() == "weight [kg]"
 
 
+@pytest.mark.thorough
 def test_all_features_by_default(explained):
     assert len(rs.plots.outcome(explained)) == 6
 

@@ -62,6 +62,7 @@ def test_every_kind_has_a_picture(results, name):
     assert any(panel.lines or panel.collections for panel in panels)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["effect", "profile", "curves", "ale", "local"])
 def test_some_features_and_one(results, name):
     panels = rs.plot(results[name], ["c", "a"])

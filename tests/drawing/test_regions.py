@@ -88,6 +88,7 @@ class TestRegions:
             "x3 > 0 and summer = yes",
         ]
 
+    @pytest.mark.thorough
     def test_titles_are_the_rules_in_words(self, tree, effect):
         panels = plot_regions(tree, effect)
         assert panels.shape == (3,)
@@ -97,6 +98,7 @@ class TestRegions:
             n_obs, loss = int(tree["n_obs"][node]), float(tree["loss"][node])
             assert known == f"n = {n_obs}, loss {loss:.4g}"
 
+    @pytest.mark.thorough
     def test_every_panel_has_the_curve_of_its_region(self, tree, effect):
         for number, panel in enumerate(plot_regions(tree, effect, spread="band")):
             row = effect.isel(region=number).sel(feature="x1").isel(edge=slice(0, None))
@@ -110,6 +112,7 @@ class TestRegions:
             drawn = {tuple(vertex) for vertex in path.vertices}
             assert set(zip(edges[known], upper, strict=True)) <= drawn
 
+    @pytest.mark.thorough
     def test_standard_errors_are_added_region_by_region(self, tree, effect):
         alone = rs.std_error(effect.isel(region=1))
         panel = plot_regions(tree, effect)[1]
@@ -119,11 +122,13 @@ class TestRegions:
         assert len(drawn) == 2
         np.testing.assert_array_equal(drawn, expected)
 
+    @pytest.mark.thorough
     def test_intervals_and_bands_are_drawn_as_they_were_made(self, tree, effect):
         panels = plot_regions(tree, rs.confband(effect, level=0.9, rng=0))
         labels = panels[0].get_legend_handles_labels()[1]
         assert any(label.startswith("90 % band") for label in labels)
 
+    @pytest.mark.thorough
     def test_global_panel_comes_first(self, local, tree, effect):
         panels = plot_regions(tree, effect, rs.rhale(local, weighting="rows"))
         assert len(panels) == 4
@@ -132,6 +137,7 @@ class TestRegions:
         drawn = labelled(panels[0], legend.CURVE).get_ydata()
         np.testing.assert_array_equal(drawn, whole["curve"].values[: len(drawn)])
 
+    @pytest.mark.thorough
     def test_one_scale_holds_everything(self, local, tree, effect):
         panels = plot_regions(tree, effect, rs.rhale(local), spread="band")
         assert len({panel.get_ylim() for panel in panels}) == 1
@@ -150,6 +156,7 @@ class TestRegions:
         ]
         assert [panel.get_xlabel() for panel in panels] == ["x1 [mg]", "", "x1 [mg]", "x1 [mg]"]
 
+    @pytest.mark.thorough
     def test_one_legend_above(self, tree, effect):
         figure = plot_regions(tree, effect)[0].figure
         assert len(figure.legends) == 1
@@ -157,6 +164,7 @@ class TestRegions:
         assert texts[0] == legend.CURVE
         assert len(texts) == 2
 
+    @pytest.mark.thorough
     def test_rug_of_the_rows_of_the_region(self, local, tree, effect):
         everywhere, *panels = plot_regions(tree, effect, rs.rhale(local), local)
         (many,) = rugs(everywhere)
@@ -171,9 +179,11 @@ class TestRegions:
             step = np.ptp(values) / 2000  # the grid of the rug
             assert max(np.abs(ticks - one).min() for one in values) <= step
 
+    @pytest.mark.thorough
     def test_no_rug_without_rows(self, tree, effect):
         assert [rugs(panel) for panel in plot_regions(tree, effect)] == [[], [], []]
 
+    @pytest.mark.thorough
     def test_given_axes(self, tree, effect):
         _, axes = plt.subplots(1, 3, layout="constrained")
         assert plot_regions(tree, effect, ax=axes).tolist() == axes.tolist()
@@ -191,6 +201,7 @@ class TestRegions:
         assert [text.get_text() for text in panel.texts] == [legend.CONSTANT]
         assert panel.get_title() == "all rows\nn = 600"
 
+    @pytest.mark.thorough
     def test_honest_tree_has_the_rows_that_judged_it(self, table, local):
         tree = rs.regions(
             local,
@@ -209,6 +220,7 @@ class TestRegions:
             assert f"n = {n_obs}, loss" in panel.get_title()
         assert int((tree["region_of_row"] >= 0).sum()) == 300
 
+    @pytest.mark.thorough
     def test_one_of_several_trees(self, local):
         trees = rs.all_regions(local, ["x1", "x2"], progress=False)
         one = trees.sel(feature="x1")
@@ -216,6 +228,7 @@ class TestRegions:
         with pytest.raises(ValueError, match="this one is of 'x1', 'x2'"):
             plot_regions(trees, rs.regional_rhale(local, one))
 
+    @pytest.mark.thorough
     def test_a_pruned_tree(self, table, local):
         tree = rs.regions(local, "x1", conditioning=table, n_folds=3, rng=0)
         panels = plot_regions(tree, rs.regional_rhale(local, tree))
@@ -289,6 +302,7 @@ class TestRegions:
     def test_rules_break_between_conditions(self, rule, lines):
         assert regions.wrapped(rule, 24).splitlines() == lines
 
+    @pytest.mark.thorough
     def test_names_are_not_formulas(self, local):
         money = pd.DataFrame(
             {"cost [$] of $": np.where(local["x"].sel(feature="x3") > 0, 1.0, 0.0)}
@@ -337,6 +351,7 @@ class TestTree:
             "loss: heterogeneity index [(mmHg)^2 per mg]"
         ]
 
+    @pytest.mark.thorough
     def test_boxes_keep_out_of_each_others_way(self, tree):
         panel = plot_tree(tree)
         panel.figure.canvas.draw()
@@ -346,6 +361,7 @@ class TestTree:
             assert panel.figure.bbox.contains(one.x0, one.y0)
             assert panel.figure.bbox.contains(one.x1, one.y1)
 
+    @pytest.mark.thorough
     def test_a_split_that_was_rejected(self, local):
         noise = local.assign(
             local_effect=local["local_effect"] + np.random.default_rng(0).normal(size=(600, 4))
@@ -384,6 +400,7 @@ class TestTree:
 
 
 class TestInteractions:
+    @pytest.mark.thorough
     def test_colours_are_the_drops(self, found):
         panel = plot_interactions(found)
         (mesh,) = panel.findobj(QuadMesh)
@@ -393,6 +410,7 @@ class TestInteractions:
         np.testing.assert_array_equal(drawn.compressed(), drop[~np.isnan(drop)])
         assert mesh.get_clim() == (0, 1)
 
+    @pytest.mark.thorough
     def test_texts_are_drops_with_stars(self, found):
         panel = plot_interactions(found)
         texts = {
@@ -409,6 +427,7 @@ class TestInteractions:
                 assert texts[row, at].get_text() == expected, (names[row], names[at])
         assert texts[0, 2].get_text().endswith("%*")
 
+    @pytest.mark.thorough
     def test_title_says_what_a_star_is(self, found):
         assert plot_interactions(found).get_title() == (
             "Interactions in the effects on pressure\n* p ≤ 0.05; 39 permutations"
@@ -424,6 +443,7 @@ class TestInteractions:
         assert panel.get_title().endswith("no test was made")
         assert not any("*" in text.get_text() for text in panel.texts)
 
+    @pytest.mark.thorough
     def test_labels(self, found):
         panel = plot_interactions(found)
         assert [label.get_text() for label in panel.get_xticklabels()] == [
@@ -435,6 +455,7 @@ class TestInteractions:
         assert panel.get_ylabel() == "effect of"
         assert panel.get_xlabel() == "split by"
 
+    @pytest.mark.thorough
     def test_other_columns(self, table, local):
         found = rs.interaction_matrix(
             local.isel(feature=[0]),

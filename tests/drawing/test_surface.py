@@ -40,6 +40,7 @@ def test_surface_of_numbers(frame):
     assert panel.get_xlim() == tuple(surface["edge_value_a"].values[[0, -1]])
 
 
+@pytest.mark.thorough
 def test_surface_of_levels(frame):
     surface = rs.ale2(f, frame, ("town", "flag"))
     panel = rs.plots.surface(surface)
@@ -53,6 +54,7 @@ def test_surface_of_levels(frame):
     assert mixed.get_ylim() == (-0.5, 2.5)
 
 
+@pytest.mark.thorough
 def test_rounding_is_white(frame):
     surface = rs.ale2(lambda X: X["u"] + X["v"], frame, ("u", "v"))
     _, high = rs.plots.surface(surface).collections[0].get_clim()

@@ -153,6 +153,7 @@ class Counted:
         return self.model.predict_proba(X)
 
 
+@pytest.mark.thorough
 def test_all_classes_of_all_features_come_from_one_call(iris):
     model, table = iris
     counted = Counted(model)
@@ -200,6 +201,7 @@ def test_everything_works_output_by_output(iris, tmp_path):
         rs.plots.effect(effect, 0)
 
 
+@pytest.mark.thorough
 def test_scales_of_a_classifier(iris):
     model, table = iris
     logit = rs.ale(model, table, output="setosa", scale="logit", bins=rs.EqualWidthBins(3))
@@ -230,6 +232,7 @@ def test_of_two_classes_the_second_is_taken():
     assert margin.attrs["output_name"] == "decision for up"
 
 
+@pytest.mark.thorough
 def test_several_targets(X):
     def three(X):
         return pd.DataFrame({"sum": X["a"] + X["b"], "first": X["a"], "c": X["c"] ** 2})

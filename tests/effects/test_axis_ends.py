@@ -71,6 +71,7 @@ def test_missing_values_are_counted_apart_from_rows_beyond(X):
         rs.rhale(answers, table, "b", percentiles=(5, 95), missing="bin")
 
 
+@pytest.mark.thorough
 def test_given_bins_within_the_range(X):
     local, edges = rs.local_effects(model, X), rs.GivenBins({"a": [-1, 0, 1], "b": [-2, 2]})
     local = local.sel(feature=["a", "b"])
@@ -114,6 +115,7 @@ def test_given_bins_within_the_cells_of_slopes(X):
         rs.rhale(local, bins=rs.GivenBins([cells[3] + 1e-3, cells[9]]))
 
 
+@pytest.mark.thorough
 def test_functions_of_effect_and_local_take_the_whole_local_effects(X):
     local = rs.local_effects(model, X, "a")
     effect = rs.rhale(local, bins=rs.GivenBins([-1, -0.5, 0, 1]))

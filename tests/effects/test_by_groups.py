@@ -35,6 +35,7 @@ def check_group(found, label, expected):
         np.testing.assert_allclose(values, wanted.transpose(*values.dims), err_msg=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("function", [rs.rhale, rs.ale])
 @pytest.mark.filterwarnings("ignore:Left out")
 def test_of_every_group_the_numbers_are_those_of_its_rows(X, function):
@@ -48,6 +49,7 @@ def test_of_every_group_the_numbers_are_those_of_its_rows(X, function):
         check_group(effect, label, function(model, X[rows], weights=weights[rows]))
 
 
+@pytest.mark.thorough
 def test_partial_dependence_of_groups_has_one_grid(X):
     profile = rs.pdp(model, X, by="k", n_grid=7)
     grid = rs.pdp(model, X, n_grid=7)["grid_value"].sel(feature=["a", "b"]).values
@@ -60,6 +62,7 @@ def test_partial_dependence_of_groups_has_one_grid(X):
     np.testing.assert_allclose(slope, 2 + X["b"][X["k"] == "u"].mean())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("function", [rs.rhale, rs.ale, rs.pdp])
 def test_their_difference_is_that_of_two_results(X, function):
     effect = function(model, X, ["a"], by=X["k"])
@@ -97,6 +100,7 @@ def test_local_effects_know_the_groups_of_their_rows(X):
     assert halves["region"].values.tolist()[0].startswith("≤ ")
 
 
+@pytest.mark.thorough
 def test_groups_of_dependent_rows_are_divided_too(X):
     groups = np.arange(N) // 3
     effect = rs.ale(model, X, ["a"], by="k", bins=4, groups=groups)
@@ -105,6 +109,7 @@ def test_groups_of_dependent_rows_are_divided_too(X):
     np.testing.assert_allclose(effect["curve_se"].sel(region="u"), by_hand["curve_se"])
 
 
+@pytest.mark.thorough
 def test_several_outputs_of_groups(X):
     def both(rows):
         return np.column_stack([model(rows), 2 * model(rows)])
@@ -151,6 +156,7 @@ def test_rows_without_a_group_are_left_out(X):
     assert effect["n_obs"].sum() == by.notna().sum()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("of_table", [True, False])
 def test_groups_of_categories_are_in_their_order(of_table):
     rng = np.random.default_rng(3)

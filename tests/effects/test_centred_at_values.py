@@ -22,6 +22,7 @@ def model(rows):
     return (rows["a"] ** 2 * (1 + rows["b"]) + (rows["k"] == "u")).to_numpy()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_curve_is_0_there_and_otherwise_the_same(X, make):
     found, mean = make(model, X, "a", centering=VALUE), make(model, X, "a")
@@ -33,6 +34,7 @@ def test_the_curve_is_0_there_and_otherwise_the_same(X, make):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", MAKERS[:3])
 def test_intervals_are_those_of_the_difference(X, make):
     found = rs.confint(make(model, X, "a", centering=VALUE))

@@ -71,6 +71,7 @@ def test_the_ends_of_a_gap_are_not_chosen():
         assert (ratio[chosen] > 1.001).all()
 
 
+@pytest.mark.thorough
 def test_note_of_the_summary():
     local = smooth(1000, 1)
     included = "They include the choice of the bin edges"

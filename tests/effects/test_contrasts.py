@@ -57,6 +57,7 @@ def test_errors_are_those_of_differences_of_the_covariance(groups):
     assert (band[known] > half[known]).all()
 
 
+@pytest.mark.thorough
 def test_centring_does_not_matter():
     local = rs.local_effects(model, X, features=["a", "b"])
     found = [
@@ -84,6 +85,7 @@ def test_pairs_of_halves_vary_as_the_errors_say():
     assert np.mean(se) == pytest.approx(np.std(values), rel=0.15)
 
 
+@pytest.mark.thorough
 def test_levels_and_profiles():
     effect = rs.confband(rs.ale(model, X), rng=0)
     found = relative_to(one(effect, "k"), "v")
@@ -134,6 +136,7 @@ def test_bad_references():
         rs.plots.profile(shap, "b", reference=0)
 
 
+@pytest.mark.thorough
 def test_names_for_people_are_handed_on():
     frame = X.copy()
     frame.attrs = {"labels": {"a": "dose of the drug", "k": "clinic"}}

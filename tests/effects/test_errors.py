@@ -81,6 +81,7 @@ KINDS = pytest.mark.parametrize("kind", ["constant", "linear"])
 # --- covariances ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @KINDS
 @CENTERINGS
 @WEIGHTINGS
@@ -213,6 +214,7 @@ def test_covariance_with_a_bin_of_one_row(centering, known):
         assert_allclose(np.diff(effect["curve_ci"].values[0, 1]), 2 * half, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_errors_along_the_axis_do_not_hang_on_order_or_units(table, rng):
     X, g, group = table
     options = {"bins": rs.EqualWidthBins(5), "centering": "mean"}
@@ -232,6 +234,7 @@ def test_errors_along_the_axis_do_not_hang_on_order_or_units(table, rng):
             assert_allclose(other[name], 2e-6 * one[name], rtol=1e-7)
 
 
+@pytest.mark.thorough
 def test_counted_rows_along_the_axis_are_repeated_rows(table, rng):
     X, g, group = table
     counts = rng.integers(0, 4, N)
@@ -286,6 +289,7 @@ def design(row, x):
     return np.column_stack([inside, away]), slope != 0
 
 
+@pytest.mark.thorough
 @KINDS
 @CENTERINGS
 def test_groups_by_the_definition_of_cr2(kind, centering, table):
@@ -442,6 +446,7 @@ def test_influences_of_weighted_rows_make_the_error_of_the_curve(weighting, rng)
     assert_allclose(fit.variance(edges), expected, rtol=1e-8)
 
 
+@pytest.mark.thorough
 def test_equal_weights_are_none_and_frequencies_are_repetitions(rng):
     x, g, _ = tilted(rng)
     plain = rs.confint(rs.std_error(rs.rhale(local_of(x, g, features=0))))
@@ -458,6 +463,7 @@ def test_equal_weights_are_none_and_frequencies_are_repetitions(rng):
             assert_allclose(one[name], other[name], rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighting", daily(["axis", "rows"]))
 def test_coverage_with_weights_that_follow_the_effects(weighting):
     """Inclusion by 1 of 5 where |g| is large, without any effect: model-based errors cover 84 %."""
@@ -532,6 +538,7 @@ def test_errors_along_the_axis_are_unbiased(n, rng):
         assert ratio.std() < 2 * np.sqrt(2 / (n / 4))
 
 
+@pytest.mark.thorough
 @CENTERINGS
 def test_groups_of_one_row(centering, table):
     """White's with (1 - leverage): as without groups."""
@@ -551,6 +558,7 @@ def test_groups_of_one_row(centering, table):
     assert_allclose(effect["average_effect_se"], bins["average_effect_se"], rtol=1e-10)
 
 
+@pytest.mark.thorough
 def test_groups_of_labels_and_of_one_another(table):
     """Names in place of numbers; every row twice, in its own group, is no more than once."""
     X, g, group = table
@@ -568,6 +576,7 @@ def test_groups_of_labels_and_of_one_another(table):
     assert (naive["effect_se"] < 0.8 * found["effect_se"]).all()
 
 
+@pytest.mark.thorough
 @KINDS
 def test_groups_are_forgotten_without_them(kind, table):
     X, g, group = table
@@ -715,6 +724,7 @@ def test_degrees_of_freedom_of_a_curve_through_two_bins():
     assert_allclose(found, welch, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_heterogeneity_interval_of_the_labelled_result(table):
     """Equal to the formula, equivariant, and [0, 0] where nothing varies."""
     X, g, _ = table
@@ -732,6 +742,7 @@ def test_heterogeneity_interval_of_the_labelled_result(table):
 FACTS = ("target", "source", "method", "kind", "ci_prob", "ci_kind", "long_name", "units")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
 def test_every_interval_says_what_it_is(method, table):
     local = local_of(*table[:2])
@@ -795,6 +806,7 @@ def test_features_with_fewer_bins_and_without_any(method, rng):
     assert rs.vcov(effect, "x1").shape == (n_edges, n_edges)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 @WEIGHTINGS
 @pytest.mark.parametrize("method", ["normal", "percentile", "basic", "bca", "studentized"])
@@ -854,6 +866,7 @@ def drawn():
     return g, effect, rs.bootstrap(local, effect, n_resamples=N_DRAWS, rng=1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
 @pytest.mark.parametrize("name", ["effect", "heterogeneity", "average_effect"])
 def test_bootstrap_intervals_agree_with_scipy(method, name, drawn):
@@ -903,6 +916,7 @@ def normal_bins(n=20):
     return local, rs.std_error(of_rows(local, bins=rs.EqualWidthBins(5)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["multinomial", "bayesian", "poisson"])
 def test_expanded_intervals_are_t_intervals_of_normal_rows(scheme):
     """By far: percentiles that are not expanded are 9 % shorter in bins of 20 rows."""
@@ -919,6 +933,7 @@ def test_expanded_intervals_are_t_intervals_of_normal_rows(scheme):
             assert float(ratio.mean()) == pytest.approx(1, abs=4 * 0.016 / np.sqrt(n) + 0.01)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", daily(["multinomial", "bayesian", "poisson"]))
 def test_expanded_intervals_along_the_axis_are_t_intervals_of_normal_rows(scheme, rng):
     """In cells of five rows, which take their variance together with their neighbours."""
@@ -987,6 +1002,7 @@ def test_studentized_interval_agrees_with_the_t_interval(rng):
 # --- bands ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @KINDS
 @CENTERINGS
 def test_bands_are_wider_than_intervals(kind, centering, table):
@@ -1006,6 +1022,7 @@ def test_bands_are_wider_than_intervals(kind, centering, table):
         assert_allclose(middle, effect[name], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_bands_grow_with_the_level_and_repeat_themselves(table):
     effect = rs.std_error(rs.rhale(local_of(*table[:2]), bins=rs.GivenBins(EDGES)))
     widths = [
@@ -1047,6 +1064,7 @@ def test_band_of_independent_effects(weighting, table):
     assert_allclose(inside, 0.95 ** (1 / row.sizes["bin"]), rtol=1e-11)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_bands_of_the_curve_do_not_depend_on_the_bins(centering, table):
     """They hold at all edges of cells, which are those of the bins and those between them."""
@@ -1068,6 +1086,7 @@ def test_bands_of_the_curve_do_not_depend_on_the_bins(centering, table):
         assert_allclose(np.diff(band), np.diff(bands[-1]), rtol=0.1)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["constant", "linear"])
 def test_every_edge_of_a_band_has_its_own_degrees_of_freedom(kind, table):
     """One level for all edges: the tail of half the width by Student's t is everywhere the same."""
@@ -1081,6 +1100,7 @@ def test_every_edge_of_a_band_has_its_own_degrees_of_freedom(kind, table):
         assert_allclose(tails, tails[0], rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_bands_follow_units(table):
     """Another scale of the feature and of the output scales the band: by powers of two, exactly."""
     X, g, _ = table

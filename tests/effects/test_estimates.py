@@ -74,6 +74,7 @@ def eq_1(n_samples, rng):
     return x2, -5 + 10.0 * (x3 > 0)
 
 
+@pytest.mark.thorough
 def test_eq_1_of_the_paper(rng):
     """The effect of x2 is 0 with heterogeneity 5, in one bin; that of x1 is .2 with none."""
     rule = rs.OptimalBins(discount=0.5, min_obs=10)
@@ -115,6 +116,7 @@ def test_eq_17_of_the_paper_on_an_even_design():
     assert_allclose(effect["heterogeneity"], 0, atol=100 * EPS)
 
 
+@pytest.mark.thorough
 def test_eq_17_of_the_paper_on_random_rows(rng):
     """Edges at 0, 1/4, 1/2 and 1 within a grid cell.
 
@@ -150,6 +152,7 @@ def mean_absolute_error_of_curves(effect, x, truth):
     return np.array(errors)
 
 
+@pytest.mark.thorough
 def test_eq_5_of_the_paper():
     """The authors' code errs by .134 on average over 300 draws, in seven bins."""
 
@@ -187,6 +190,7 @@ RULES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Gaps without rows")
 @pytest.mark.parametrize(("kind", "rule"), in_turn(KINDS, RULES), ids=repr)
 def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
@@ -324,6 +328,7 @@ signed_powers = st.builds(
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 @pytest.mark.parametrize(
     ("kind", "rule"),
@@ -419,6 +424,7 @@ def test_rows_that_crowd_do_not_bend_the_curve():
     assert np.abs(bent - bent[4] - truth).max() > 0.5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["multinomial", "bayesian"])
 def test_the_bootstrap_agrees_with_errors_along_the_axis(scheme):
     rng = np.random.default_rng(8)
@@ -433,6 +439,7 @@ def test_the_bootstrap_agrees_with_errors_along_the_axis(scheme):
         assert_allclose(spread, effect[f"{name}_se"], rtol=0.15, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_groups_of_one_row_are_rows_along_the_axis():
     rng = np.random.default_rng(9)
     x = rng.uniform(size=(1500, 1))

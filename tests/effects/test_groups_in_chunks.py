@@ -63,6 +63,7 @@ def test_errors_are_those_in_memory(bins, weighting, weighted, chunks):
     assert (found["effect_df"].sel(feature="a") < N_GROUPS).any()
 
 
+@pytest.mark.thorough
 def test_all_that_follows_is_the_same():
     memory = rs.local_effects(model, X, features=FEATURES)
     whole = rs.std_error(rs.rhale(memory), memory, groups=GROUP)

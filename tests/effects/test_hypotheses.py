@@ -118,6 +118,7 @@ def test_linear_bins_have_a_slope_to_test():
     ]
 
 
+@pytest.mark.thorough
 def test_a_p_value_needs_a_degree_of_freedom():
     """One bin, whatever the standard errors are of."""
     x, g = table()
@@ -142,6 +143,7 @@ def test_homogeneous_effects_are_no_question_of_chance():
     assert_array_equal(rs.wald_test(bare, "homogeneous")["p_value"], [1, np.nan, 1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "additive",
     [
@@ -170,6 +172,7 @@ def test_bin_error_is_no_heterogeneity(additive):
     assert (found["p_value"].values < 1e-4).all()
 
 
+@pytest.mark.thorough
 def test_homogeneity_within_bins_has_its_size():
     """Where rows do not differ, as they cannot be told apart from a jump, it does not reject."""
     rng = np.random.default_rng(0)
@@ -240,6 +243,7 @@ def test_effects_that_are_known_exactly():
             ]
 
 
+@pytest.mark.thorough
 def test_the_rounding_of_a_model_is_not_tested():
     """users.md 2: a linear model had t = 5.9e10."""
     x, _ = table()
@@ -254,6 +258,7 @@ def test_the_rounding_of_a_model_is_not_tested():
         assert (table_["reason"] != "").all()
 
 
+@pytest.mark.thorough
 def test_groups_by_hand():
     x, g = table()
     group = np.random.default_rng(1).integers(30, size=N)
@@ -337,6 +342,7 @@ def test_groups_with_linear_bins_by_the_definition_of_cr2(scale):
     assert found["df"] == pytest.approx(degrees[worst])
 
 
+@pytest.mark.thorough
 @RULES
 def test_groups_of_one_row_are_tested_as_rows_are(bins):
     x, g, _ = grouped_lines()
@@ -432,6 +438,7 @@ def test_box_is_that_of_brown_and_forsythe():
         assert found["p_value"][number].item() == pytest.approx(theirs.pvalue, rel=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighting", ["rows", "axis"])
 def test_box_takes_no_notice_of_scales_and_of_what_is_added(weighting):
     x, g, group = grouped_lines()
@@ -565,6 +572,7 @@ def test_equivalence_of_groups_has_their_degrees_of_freedom():
 # --- two curves ----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_errors_of_independent_curves_add():
     # The zero of both is the mean along the same axis.
     a, b = (rs.std_error(effect_of(*table(seed), centering="integral")) for seed in (0, 1))
@@ -651,6 +659,7 @@ def test_the_common_zero_is_the_mean_over_the_rows_of_both():
     assert_allclose(found["difference_se"].values[0] ** 2, variance, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_effects_of_the_same_rows_are_compared_as_they_are():
     x, g = table()
     a = effect_of(x, g)
@@ -683,6 +692,7 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
         assert np.isfinite(found["difference_se"].values[number, : len(z)]).all()
 
 
+@pytest.mark.thorough
 @CENTERINGS
 def test_the_same_model_twice_does_not_differ(centering):
     x, g = table()
@@ -709,6 +719,7 @@ def jackknifed(centering, x, g, h, bins):
     return np.sqrt(np.sum((curves - curves.mean(axis=0)) ** 2, axis=0) * (n - 1) / n)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", daily(["mean", "start", "integral"]))
 def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
     rng = np.random.default_rng(2)
@@ -730,6 +741,7 @@ def test_error_of_a_paired_difference_is_that_of_leaving_out_rows(centering):
     assert (found["difference_se"].values[0][-1] < 0.8 * alone[-1]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_pairs_beside_a_gap():
     """As if the rows beyond it were not there."""
@@ -747,6 +759,7 @@ def test_pairs_beside_a_gap():
     assert_allclose(found["difference_se"], expected["difference_se"], rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_groups_in_a_comparison():
     x, g = table()
     y, h = table(1)
@@ -809,6 +822,7 @@ def steps(z, linear=LINEAR, edges=EDGES):
     return np.column_stack([behind, bent[:, linear]])
 
 
+@pytest.mark.thorough
 @RULES
 def test_groups_of_pairs_by_the_definition_of_cr2(bins):
     """Of the regression of differences of local effects on pieces."""
@@ -830,6 +844,7 @@ def test_groups_of_pairs_by_the_definition_of_cr2(bins):
     assert found.attrs["source"] == "pairs of rows in 40 groups"
 
 
+@pytest.mark.thorough
 def test_groups_of_pairs_in_other_bins_by_the_definition_of_cr2():
     """Both regressions at once."""
     x, group, locals_ = pairs_of()
@@ -848,6 +863,7 @@ def test_groups_of_pairs_in_other_bins_by_the_definition_of_cr2():
     assert_allclose(found["difference_se"][1:], np.sqrt(np.sum(moved**2, axis=0)), rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_groups_of_weighted_pairs_are_those_of_the_weighted_differences():
     """With the same bins, weights and groups the difference is one effect, of g - h."""
     weights = np.random.default_rng(5).uniform(0.2, 2, N)
@@ -862,6 +878,7 @@ def test_groups_of_weighted_pairs_are_those_of_the_weighted_differences():
     assert_allclose(found["difference_se"], expected["curve_se"], rtol=1e-9)
 
 
+@pytest.mark.thorough
 @RULES
 @CENTERINGS
 def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, centering):
@@ -879,6 +896,7 @@ def test_against_nothing_the_error_of_a_difference_is_that_of_the_curve(bins, ce
     assert_allclose(stored["difference_se"].values[0, at_edges], expected, rtol=1e-9, atol=1e-8)
 
 
+@pytest.mark.thorough
 @CENTERINGS
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighting):
@@ -895,6 +913,7 @@ def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighti
         assert_allclose(values, expected[own], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.thorough
 @RULES
 @CENTERINGS
 def test_pairs_are_groups_of_one_row(bins, centering):
@@ -905,6 +924,7 @@ def test_pairs_are_groups_of_one_row(bins, centering):
     assert_allclose(groups["difference_se"], rows["difference_se"], rtol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bins", [rs.GivenBins(EDGES), LINES], ids=["constant", "linear"])
 @pytest.mark.parametrize("centering", daily(["mean", "start", "integral"]))
 def test_weights_of_pairs(bins, centering):
@@ -991,6 +1011,7 @@ def test_linear_bins_are_compared_between_edges_too():
     assert found["p_value"] < 0.001
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bins", daily([LINES, rs.GivenBins(EDGES)]))
 def test_bands_of_a_comparison_hold_between_its_points(bins):
     """Where a band misses 0 along the axis it does so at a point, but where a parabola bulges.
@@ -1177,6 +1198,7 @@ def test_unusable_weights_and_groups_of_pairs():
         rs.compare(effect, effect, paired=(local, local), groups=np.zeros(N))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_a_bin_whose_rows_happen_to_be_alike_counts_with_the_spread_of_the_others():
     """Two values, +5 and -5: in small bins chance makes all rows alike."""
@@ -1365,6 +1387,7 @@ def test_variances_below_the_numerical_error_are_none(least):
         assert found.size == 1
 
 
+@pytest.mark.thorough
 def test_sources_of_differences():
     """Of rows against rows, of pairs, and of parameters where both have one model."""
     x, g = table()
@@ -1413,6 +1436,7 @@ def monotone(slope, n=400, seed=0, **options):
     return rs.rhale(local, bins=rs.EqualWidthBins(4), **options)
 
 
+@pytest.mark.thorough
 def test_p_values_of_monotone_effects_are_those_of_the_least_bin():
     effect = rs.std_error(monotone(0.05))
     test = rs.wald_test(effect, "increasing")

@@ -118,6 +118,7 @@ def covariances(code, y, w, found, n, centering):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 @pytest.mark.parametrize("kind", WEIGHTS)
 def test_everything_by_rows(kind, centering):
@@ -175,6 +176,7 @@ def test_levels_without_rows_after_a_selection():
         rs.ale_from_local(local.isel(obs=(CODE == 0) | (CODE == 3)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("missing", ["drop", "bin"])
 def test_rows_are_counted_once(missing):
     rng = np.random.default_rng(0)

@@ -55,6 +55,7 @@ def whole_without_spread(whole):
     return without_spread(whole)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("weighting", "centering"), in_turn(["axis", "rows"], ["mean", "integral"])
 )
@@ -113,6 +114,7 @@ def test_the_sign_of_a_skewness_is_that_of_parts_that_agree(table):
     np.testing.assert_array_equal(rs.merge(parts)["skewness_sign"], [1.0, 0.0])
 
 
+@pytest.mark.thorough
 def test_intervals_bands_tests_and_checks_follow(table):
     parts, whole = effects_of(table, [300], weighting="rows")
     pooled, whole = rs.merge(parts), whole_without_spread(whole)
@@ -142,6 +144,7 @@ def test_parts_of_a_few_rows(cuts, seed):
     xr.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_frequency_weights_are_repeated_rows(table):
     counts = np.random.default_rng(1).integers(0, 3, len(table)).astype(float)
 
@@ -156,6 +159,7 @@ def test_frequency_weights_are_repeated_rows(table):
     assert pooled.attrs["weight_kind"] == "frequency"
 
 
+@pytest.mark.thorough
 def test_files_of_parts(table, tmp_path):
     parts, _ = effects_of(table, [450])
     for number, part in enumerate(parts):
@@ -233,6 +237,7 @@ def test_parts_that_do_not_fit_are_refused(table):
         rs.merge([3])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weights", ["none", "precision"])
 def test_one_part_is_itself(table, weights):
     """And parts have to agree in every number of their edges and cells."""
@@ -293,6 +298,7 @@ def stairs(X):
     return np.floor(3 * X[:, 0]) * (1 + X[:, 1])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 def test_parts_of_steps_of_which_one_does_not_reach_the_ends(weighted, rng):
     """Slopes across cells: every part has the cells of all, whether or not it has rows there."""
@@ -313,6 +319,7 @@ def test_parts_of_steps_of_which_one_does_not_reach_the_ends(weighted, rng):
         assert_allclose(merged[name], rs.std_error(whole)[name], rtol=1e-9, err_msg=name)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["precision", "frequency"])
 def test_the_bins_of_an_effect_give_it_again_where_values_are_few(kind, rng):
     X = np.column_stack([np.round(rng.normal(size=200), 1), rng.normal(size=200)])

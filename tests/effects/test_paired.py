@@ -45,6 +45,7 @@ def test_pairs_are_the_rows():
         assert_array_equal(side.rows.local_effect[0], g[:, 1])
 
 
+@pytest.mark.thorough
 def test_frequencies_count_pairs():
     counts = RNG.integers(1, 4, N).astype(float)
     effects, local = _both(weights=counts, weight_kind="frequency")
@@ -73,6 +74,7 @@ def test_two_groups_are_enough():
         pairs_of(effects, local, np.zeros(N), NAMES)
 
 
+@pytest.mark.thorough
 def test_rows_of_one_side_only():
     """Honest effects use other halves: groups are those of rows that either uses."""
     _, local = _both()
@@ -126,6 +128,7 @@ def test_rows_have_the_same_names_and_a_value_in_common():
         pairs_of(effects, (local[0], named), None, NAMES)
 
 
+@pytest.mark.thorough
 def test_a_difference_of_means_in_a_bin():
     """From the start, at the edges: variances of the differences of pairs in the bins."""
     effects = tuple(
@@ -200,6 +203,7 @@ def test_pairs_of_a_feature_whose_values_are_edges():
     assert_allclose(grouped["difference_se"], found["difference_se"], rtol=0.02)
 
 
+@pytest.mark.thorough
 def test_pairs_without_values_are_left_out_of_their_feature():
     X = numbered().assign(k=lambda X: X["k"] + X["z"] / 8)
     X.loc[::7, "k"] = np.nan

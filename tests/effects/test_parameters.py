@@ -102,6 +102,7 @@ class Formula:
         return np.exp(eta) if "y" in self.fit.model.formula else eta
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("fitted", "centering", "weighting"),
     [(poisson, "mean", "axis"), (lines, "start", "rows"), (poisson, "integral", "axis")],
@@ -193,6 +194,7 @@ def test_both_is_the_infinitesimal_jackknife_of_the_whole_analysis(fitted, group
     assert np.abs(added - 1).max() > 0.2
 
 
+@pytest.mark.thorough
 def test_parts_and_sources_are_there():
     fit = poisson()
     local, effect = effects(fit)
@@ -219,6 +221,7 @@ def test_parts_and_sources_are_there():
     xr.testing.assert_identical(again[list(rows.data_vars)], rows[list(rows.data_vars)])
 
 
+@pytest.mark.thorough
 def test_other_rows_than_those_of_the_fit_are_independent_of_it():
     fit, other = poisson(), table(200, seed=9)[["a", "b", "c"]]
     local = rs.local_effects(fit, other, features=["a", "b"])
@@ -229,6 +232,7 @@ def test_other_rows_than_those_of_the_fit_are_independent_of_it():
         assert_allclose(found[f"{name}_se"], total)
 
 
+@pytest.mark.thorough
 def test_rows_alone_are_skewed():
     """The third moment of a sum of independent errors is the sum of theirs."""
     data = table(400)
@@ -262,6 +266,7 @@ def test_the_difference_of_levels_is_the_coefficient():
     assert_allclose(found["effect_df"], fit.df_resid)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["logit", "probit", "poisson"])
 def test_averages_equal_those_of_statsmodels(model):
     outcome = (DATA.z > 0).astype(int) if model != "poisson" else DATA.y
@@ -315,6 +320,7 @@ def test_clusters_of_a_robust_fit_are_the_groups():
     assert only["effect_se"].attrs["source"] == "parameters"
 
 
+@pytest.mark.thorough
 def test_outputs_and_scales_have_errors_of_their_own():
     kind = np.digitize(DATA.z, [-0.2, 0.9])
     fit = smf.mnlogit("kind ~ a + b", DATA.assign(kind=kind)).fit(disp=0)
@@ -333,6 +339,7 @@ def test_outputs_and_scales_have_errors_of_their_own():
     assert_allclose(found["average_effect_se_model"], logit.bse[["a", "b"]], rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_weights_and_missing_values():
     fit = poisson()
     weights = np.arange(1, N + 1) / N
@@ -367,6 +374,7 @@ def test_weights_and_missing_values():
         assert_allclose(found["average_effect_se"].sel(feature=name), expected, rtol=1e-3)
 
 
+@pytest.mark.thorough
 def test_blocks_of_rows_make_no_difference(monkeypatch):
     fit = poisson()
     local, effect = effects(fit)
@@ -379,6 +387,7 @@ def test_blocks_of_rows_make_no_difference(monkeypatch):
         assert_allclose(found[name], whole[name], rtol=2e-5, atol=1e-5 * size, err_msg=str(name))
 
 
+@pytest.mark.thorough
 def test_an_exposure_may_be_a_column_or_not():
     """Without its column every row of the fit keeps its own."""
     years = np.linspace(1, 5, N)
@@ -393,6 +402,7 @@ def test_an_exposure_may_be_a_column_or_not():
         assert_allclose(found[0][name], found[1][name], rtol=1e-7)
 
 
+@pytest.mark.thorough
 def test_spread_in_bins_of_its_own_has_both_parts():
     data = table(600)
     fit = poisson(data)
@@ -425,6 +435,7 @@ def test_spread_in_bins_of_its_own_has_both_parts():
     assert (both["spread_se"] > 0).sum() == (both["spread"] > 0).sum()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", ["one", "bins"])
 def test_differences_of_effects_of_one_model_hold_what_they_share(rule):
     """Slopes of two halves of the rows differ by the interaction alone."""
@@ -450,6 +461,7 @@ def test_differences_of_effects_of_one_model_hold_what_they_share(rule):
     assert_allclose(same["difference_se"].values, 0.0, atol=1e-7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("options", [{}, {"weighting": "rows"}])
 def test_differences_where_one_of_both_has_a_gap(options):
     """The curve, and what is known of its error, end at the gap; before it nothing changes."""
@@ -552,6 +564,7 @@ def test_what_does_not_belong_together_is_refused():
         rs.std_error(effect, local, model=lambda rows: rows["a"], X=X)
 
 
+@pytest.mark.thorough
 def test_a_quantile_of_t_is_used_where_the_fit_does():
     fit = lines()
     local, effect = effects(fit)
@@ -560,6 +573,7 @@ def test_a_quantile_of_t_is_used_where_the_fit_does():
     assert_allclose(half.values[found["effect_se"].values > 0], stats.t.ppf(0.975, fit.df_resid))
 
 
+@pytest.mark.thorough
 def test_bands_of_parameters_by_normal_theory():
     """Maximum likelihood has no degrees of freedom: the band of errors by parameters alone."""
     fit = smf.glm("y ~ a + b", DATA, family=sm.families.Poisson()).fit()
@@ -589,6 +603,7 @@ STATA = {
 
 
 # Links that allow means out of the range of the family, as Stata does.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:The .* link function does not respect the domain")
 @pytest.mark.parametrize("name", STATA)
 def test_average_slopes_are_those_of_stata(name):
@@ -730,6 +745,7 @@ def test_levels_hold_rows_and_parameters():
     assert_allclose(row["curve_se_start"], se, rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_effects_without_a_spread_in_bins_of_its_own():
     """As merged parts have none; all else is the same."""
     fit = lines()
@@ -754,6 +770,7 @@ def test_variances_of_rows_are_the_squares_of_their_errors():
 # --- leverage ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["OLS", "WLS"])
 def test_errors_of_a_line_are_those_of_hc3(kind):
     """Its local effects are one number: what varies are the parameters."""

@@ -46,6 +46,7 @@ def lines_of(text, *names):
     return [found[name] for name in names]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model", ["logit", "probit", "poisson"])
 def test_averages_are_printed_as_margins_are(data, model):
     outcome = "count" if model == "poisson" else "yes"
@@ -62,6 +63,7 @@ def test_averages_are_printed_as_margins_are(data, model):
         np.testing.assert_allclose(printed[4:], [low, high], rtol=6e-4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("feature", [None, "a"])
 @pytest.mark.parametrize(
     ("uncertainty", "source", "said"),
@@ -93,6 +95,7 @@ def test_the_share_of_the_parameters_is_that_of_the_variances(data):
         assert any(expected in note for note in rs.summary(effect, feature).notes)
 
 
+@pytest.mark.thorough
 def test_levels_have_t_and_p_of_their_curve(data):
     fit = smf.logit("yes ~ a + g", data).fit(disp=0)
     X = data[["a", "b", "g"]]
@@ -127,6 +130,7 @@ def test_pages_have_t_and_p_where_the_model_is_held(data):
     assert "<th>P</th>" not in rs.show(rs.std_error(effect))._repr_html_()
 
 
+@pytest.mark.thorough
 def test_tails_are_not_said_to_be_allowed_for_where_they_are_not(data):
     rng = np.random.default_rng(6)
     X = np.column_stack([rng.uniform(-1, 1, N), rng.standard_t(2, N)])
@@ -209,6 +213,7 @@ STEPS = [
 class TestWhole:
     """Every word and number of a summary, from tables."""
 
+    @pytest.mark.thorough
     def test_a_line_a_feature(self):
         effect = mixed_effect()
         summary, table = rs.summary(effect, level=0.9), rs.glance(effect, level=0.9)

@@ -33,6 +33,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", [BINS, rs.AdaptiveBins(20, penalty=0.5)], ids=["given", "lines"])
 @pytest.mark.parametrize("kind", WEIGHTS)
 @pytest.mark.parametrize("weighting", ["rows", "axis"])

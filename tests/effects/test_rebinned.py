@@ -25,6 +25,7 @@ def test_effective_number_of_rows():
     assert _n_effective(np.array([3.0, 1, 0])) == pytest.approx(1.6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("weighting", "weighted"), [("axis", False), ("rows", True)])
 def test_replicates_are_effects_of_the_drawn_rows(weighted, weighting):
     """On a grid from the first to the last edge; a constant feature has none."""

@@ -24,6 +24,7 @@ def drawn_once(local, effect):
     return replicates._replicates(feature, np.ones((N, 1)), str(effect.attrs["centering"]), True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_a_replicate_of_all_rows_has_the_errors_of_the_estimate(centering, kind, rng):

@@ -38,6 +38,7 @@ def drawn(local, effect, **options):
 WEIGHTS = RNG.integers(1, 4, N).astype(float)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("bins", "weighting", "weights"),
     [
@@ -77,6 +78,7 @@ def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, wei
     assert found["effect"].sel(feature="flat").isnull().all()
 
 
+@pytest.mark.thorough
 def test_it_serves_intervals_as_any_other():
     local = in_chunks()
     effect = rs.std_error(rs.rhale(local))
@@ -90,6 +92,7 @@ def test_it_serves_intervals_as_any_other():
     assert rs.effect_sizes(effect, boot)["importance"].notnull().sum() == 2
 
 
+@pytest.mark.thorough
 def test_threads_and_processes_give_the_same():
     import dask
 

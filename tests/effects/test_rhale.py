@@ -216,6 +216,7 @@ def test_wrong_arguments(local):
         rs.rhale(local.isel(obs=slice(0, 0)))
 
 
+@pytest.mark.thorough
 def test_threads_change_nothing(rng, monkeypatch):
     monkeypatch.setattr("rhale_stats.effects.rhale.THREADS_FROM", 10**9)
     local = rs.local_effects(None, rng.normal(size=(1000, 5)), jacobian=rng.normal(size=(1000, 5)))
@@ -224,6 +225,7 @@ def test_threads_change_nothing(rng, monkeypatch):
     xr.testing.assert_identical(rs.rhale(local), alone)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("backend", ["netcdf", "zarr"])
 def test_saving_and_loading_is_identical(local, tmp_path, backend):
     local.attrs["output_name"] = "visits"

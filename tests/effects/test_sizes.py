@@ -32,6 +32,7 @@ def table(rng):
     return x, np.column_stack([1 + 3 * x[:, 0], 0 * x[:, 0]]) + rng.normal(size=(N, 2))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("kind", ["constant", "linear"])
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -223,6 +224,7 @@ def rows_of_curve(effect, number, x, w):
     return influence.covariance(at, fit.noise, None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weights", [False, True])
 @pytest.mark.parametrize("kind", ["constant", "linear"])
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
@@ -296,6 +298,7 @@ def test_without_an_effect_nothing_is_left(noise, rng):
     assert stats.binomtest(small, 150, 0.075, alternative="greater").pvalue > 0.001
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("direction", "size"), in_turn([0, 1, None], [0, 1, 3]))
 def test_intervals_of_sizes_hold_them(direction, size, rng):
     """Noise with one large direction, and an effect along it, beside it, and along all."""
@@ -311,6 +314,7 @@ def test_intervals_of_sizes_hold_them(direction, size, rng):
     assert stats.binomtest(covered, 200, 0.93, alternative="less").pvalue > 0.001
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_sizes_beside_a_gap(weighting, rng):
@@ -342,6 +346,7 @@ def test_a_constant_feature_has_no_size(boots, table):
         assert np.isnan(found[name][1]).all()
 
 
+@pytest.mark.thorough
 def test_replicates_none_of_which_has_a_curve(rng):
     """Fifty bins of one or two rows: some bin is always left empty."""
     x = np.linspace(0, 1, 100)[:, None]
@@ -384,6 +389,7 @@ def test_a_size_known_up_to_rounding_is_known(rounding):
     assert found == pytest.approx(0.5**0.5)
 
 
+@pytest.mark.thorough
 def test_levels_of_one_effect_have_an_interval_without_width():
     """An additive number of few values: the errors of its steps are rounding, in either sign."""
     rng = np.random.default_rng(1)
@@ -478,6 +484,7 @@ class TestScale:
         assert_allclose(found["naled"].item(), np.mean(50 * away / 12), rtol=2e-3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["levels", "lines", "bins"])
 def test_replicates_of_one_curve_have_its_size(kind, rng):
     """On the scale of outcomes; a constant feature has none."""
@@ -509,6 +516,7 @@ def test_replicates_of_one_curve_have_its_size(kind, rng):
     assert set(_draws(row, one, None, names)) == {"aled"}
 
 
+@pytest.mark.thorough
 def test_sizes_say_what_they_are_of(table):
     x, g = table
     local = local_of(x, g)

@@ -74,6 +74,7 @@ def test_effects_by_groups_by_definition(table):
     assert expected > 0.1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", ["groups", "weights"])
 def test_units_and_signs(table, by):
     x, g, group, weight = table

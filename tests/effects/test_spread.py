@@ -167,6 +167,7 @@ def test_intervals_of_the_spread(effect):
     assert "spread_ci" not in rs.std_error(found)
 
 
+@pytest.mark.thorough
 def test_groups_of_one_row_have_nearly_the_errors_of_rows(local, effect):
     by_rows = rs.std_error(effect)["spread_se"]
     grouped = rs.std_error(effect, local, groups=np.arange(1500))
@@ -192,6 +193,7 @@ def test_rows_that_repeat_in_groups_have_larger_errors(rng):
     assert_allclose(by_groups / by_rows, 2, rtol=0.05)
 
 
+@pytest.mark.thorough
 def test_replicates_give_no_interval_of_the_spread(local, effect):
     boot = rs.bootstrap(local, effect, n_resamples=20, rng=0)
     assert "spread_ci" not in rs.confint(rs.confint(effect), boot)
@@ -227,6 +229,7 @@ def test_predict_says_what_it_cannot_give(effect):
 # --- with everything else -------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_files_selection_and_trees(effect, local, tmp_path):
     xr.testing.assert_identical(through_a_file(effect, tmp_path), effect)
     some = effect.isel(feature=[1, 0])
@@ -250,6 +253,7 @@ def test_levels_beside_an_axis(rng):
     assert "a" in str(rs.summary(effect))
 
 
+@pytest.mark.thorough
 def test_outputs_rows_without_a_value_and_regions(rng):
     X = pd.DataFrame(rng.uniform(size=(600, 3)), columns=["a", "b", "c"])
     X.loc[:50, "b"] = np.nan
@@ -272,6 +276,7 @@ def test_outputs_rows_without_a_value_and_regions(rng):
 # --- tables and pictures --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_tables_tell_the_two_apart(effect):
     lines = rs.tidy(effect).set_index("term")
     assert lines.loc["x0", "spread_min"] < 0.5
@@ -286,6 +291,7 @@ def test_tables_tell_the_two_apart(effect):
     assert "changes within bins of x0" in str(rs.show(effect)).replace("\n", " ")
 
 
+@pytest.mark.thorough
 def test_pictures_draw_the_spread_by_its_own_edges(local):
     effect = rs.rhale(local, bins=rs.AdaptiveBins(degree=0))
     row = one_feature(effect, "x0")
@@ -317,6 +323,7 @@ def test_few_rows(rng, n, rule):
     str(rs.summary(effect))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [1e-58, 1e-12, 1e12, 1e50])
 def test_units_of_any_size(local, effect, size):
     z, g = local["x"].values, local["local_effect"].values
@@ -449,6 +456,7 @@ class TestTable:
         own = np.array([0.0, 4, 4.1, 20])
         assert_allclose(_within(edges, own, np.array([3.0, 9.0, 2.0])), [[2, 2], [9, 2]])
 
+    @pytest.mark.thorough
     def test_notes_and_lines(self, rng):
         x = np.column_stack([rng.uniform(0, 1, 400)] * 2)
         noise = rng.normal(size=(400, 2))

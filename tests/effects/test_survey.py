@@ -40,6 +40,7 @@ def test_average_effects_are_stratified_means():
     assert expected < 0.6 * rs.std_error(EFFECT)["average_effect_se"].sel(feature="x")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ESTIMATES)
 def test_finite_populations_scale_all_errors(name):
     some = errors(strata=STRATUM, fpc=0.36)
@@ -47,6 +48,7 @@ def test_finite_populations_scale_all_errors(name):
     assert_allclose(some[f"{name}_se"], 0.8 * every[f"{name}_se"], rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_rows_without_strata_have_the_errors_of_groups_of_one():
     groups = rs.std_error(EFFECT, LOCAL, groups=np.arange(N))
     design = errors()
@@ -69,6 +71,7 @@ def test_degrees_are_not_more_than_those_of_the_design():
     assert np.isfinite(intervals["effect_band"]).all()
 
 
+@pytest.mark.thorough
 def test_replicate_weights_reproduce_the_bootstrap():
     # 2,000 replicates: the Monte-Carlo error of a standard error is 1.6 %.
     weights = rng.multinomial(N, np.full(N, 1 / N), 2000).T.astype(float)
@@ -94,6 +97,7 @@ def test_parameters_are_added_by_the_design():
     assert_allclose(whole["average_effect_se"].sel(feature="x"), expected, rtol=2e-3)
 
 
+@pytest.mark.thorough
 def test_profiles_have_the_design_too():
     ice, pdp = rs.ice(FIT, X, features=["x"]), rs.pdp(FIT, X, features=["x"])
     every, some, own = (
@@ -136,6 +140,7 @@ def test_repeated_rows_and_other_rows_are_refused():
         rs.std_error(rs.rhale(part), part, groups=rs.SurveyDesign(), model=FIT, X=X)
 
 
+@pytest.mark.thorough
 def test_chunks_have_no_design():
     pytest.importorskip("dask")
     chunks = LOCAL.chunk(obs=200)
@@ -182,6 +187,7 @@ def test_pairs_have_the_design():
     assert_allclose(found["difference_se"], expected, rtol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("replicated", [False, True])
 def test_parts_of_the_rows_have_the_clusters_of_all(replicated):
     part = np.where(np.arange(N) % 5 < 2, "u", "v")

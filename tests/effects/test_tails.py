@@ -53,6 +53,7 @@ def test_a_feature_without_spread_has_no_note():
     assert not tail_notes(effect_of(np.ones(50)))
 
 
+@pytest.mark.thorough
 def test_replicates_of_spreads_are_bca_by_default(rng):
     x = rng.random((300, 1))
     local = rs.local_effects(None, x, jacobian=rng.standard_normal((300, 1)), features=0)

@@ -119,6 +119,7 @@ def test_independent_folds_have_the_degrees_of_welch():
     assert found.attrs["source"] == "refits of folds against refits of folds, independent"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("zero", "unit"), [(0.0, 1.0), (1e9, 1.0), (0.0, 128.0)])
 def test_points_are_those_of_the_first_within_the_range_of_both(zero, unit):
     """A point beside an end of the range, by rounding, is moved to it."""

@@ -41,6 +41,7 @@ def estimate(coefficients, rows):
     return rs.rhale(local, bins=rs.EqualWidthBins(1), weighting="rows")
 
 
+@pytest.mark.thorough
 def test_members_are_of_rows_that_the_model_has_not_seen():
     data, seen = table(53), []
 
@@ -70,6 +71,7 @@ def test_members_are_of_rows_that_the_model_has_not_seen():
     assert_allclose(error_of(found, "average_effect").model, 0)
 
 
+@pytest.mark.thorough
 def test_estimate_and_error_by_hand():
     data = table()
     found = rs.cross_effects(fit, estimate, data, n_folds=4, n_repeats=3, **QUIET)
@@ -86,6 +88,7 @@ def test_estimate_and_error_by_hand():
     assert_allclose(error.degrees, degrees)
 
 
+@pytest.mark.thorough
 def test_the_corrected_variance_by_hand():
     data = table()
     found = rs.cross_effects(
@@ -102,6 +105,7 @@ def test_the_corrected_variance_by_hand():
     assert_array_equal(found["curve"], other["curve"])
 
 
+@pytest.mark.thorough
 def test_errors_are_those_of_least_squares():
     """Without an interaction all of the error is the model's."""
     data = table(400, interaction=0.0)
@@ -169,6 +173,7 @@ def test_groups_and_strata_are_held_out_evenly():
     assert (found.attrs["n_units"], found.attrs["n_strata"]) == (30, 2)
 
 
+@pytest.mark.thorough
 def test_the_part_of_groups_comes_from_the_folds():
     data = table(90).loc[np.repeat(np.arange(30), 3)].reset_index(drop=True)
     found = rs.cross_effects(fit, estimate, data, n_repeats=6, groups=data["row"], **QUIET)
@@ -201,6 +206,7 @@ def test_fits_that_fail_are_left_out():
     assert found["average_effect_estimate"].notnull().all()
 
 
+@pytest.mark.thorough
 def test_ends_that_few_folds_reach_are_unknown():
     data = table(60)
     found = rs.cross_effects(fit, estimate, data, n_repeats=2, **QUIET)

@@ -24,6 +24,7 @@ def interacting(beta, X):
     return X @ beta + beta[0] * X[:, 0] * X[:, 1] + np.sin(3 * beta[1] * X[:, 1])
 
 
+@pytest.mark.thorough
 def test_the_error_is_that_of_the_models_and_that_of_the_rows():
     """The law of total variance, from the effects of the models one by one."""
     bins = rs.EqualWidthBins(4)
@@ -50,6 +51,7 @@ def test_the_error_is_that_of_the_models_and_that_of_the_rows():
     assert_allclose(row["heterogeneity_estimate"].values[middle], spread.mean(axis=0), rtol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bins", [None, rs.OptimalBins(), rs.QuantileBins(5)])
 def test_one_model_has_the_effect_of_rhale(bins):
     def model(X):
@@ -68,6 +70,7 @@ def test_one_model_has_the_effect_of_rhale(bins):
     assert_array_equal(found["curve_se_rows"][:, 0], effect["curve_se"][:, 0])
 
 
+@pytest.mark.thorough
 def test_bins_are_those_of_the_mean_model():
     """Means of piecewise linear effects in the same bins are the effect of the mean model."""
     found = rs.over_models(interacting, X, draws=BETAS)
@@ -100,6 +103,7 @@ class TestPosteriorOfLeastSquares:
         found = rs.over_models(lambda beta, X: beta @ X.T, X, draws=draws, n_grid=9, **options)
         return draws, np.sqrt(np.diagonal(root)), rs.confband(rs.confint(found), level=0.9)
 
+    @pytest.mark.thorough
     def test_spread_of_the_curve(self, posterior):
         draws, sd, found = posterior
         for number, name in enumerate(("x0", "x1")):
@@ -167,6 +171,7 @@ class TestDraws:
             same = rs.over_models(self.LINEAR, X, draws=form, **options)
             xr.testing.assert_identical(same, found)
 
+    @pytest.mark.thorough
     def test_one_array(self, arrays):
         slopes = arrays["slope"]
         linear = lambda beta, X: X @ beta  # noqa: E731
@@ -193,6 +198,7 @@ class TestDraws:
         with pytest.raises(rs.ModelError, match=r"\(12, 150\) for 12 draws .*got shape \(150,"):
             rs.over_models(lambda beta, X: np.zeros(150), X, vectorized=True, **options)
 
+    @pytest.mark.thorough
     def test_thinned_at_equal_distances_in_every_chain(self, arrays):
         found = rs.over_models(
             self.LINEAR, X, draws=arrays, by_chain=True, max_draws=6, bins=rs.EqualWidthBins(1)
@@ -226,6 +232,7 @@ class TestModels:
         assert_allclose(found["average_effect"].values.ravel(), [1, -1], rtol=1e-9)
         assert found.attrs["source"] == "models"
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("kind", ["forest", "bagging", "voting"])
     def test_ensembles_are_the_mean_of_their_estimators(self, kind):
         ensemble = pytest.importorskip("sklearn.ensemble")
@@ -310,6 +317,7 @@ def test_levels(method):
     assert_allclose(sd[at["w"]], (3 - share) * np.std([1, 2, 4], ddof=1), rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_rows_without_a_value_and_weights():
     table = pd.DataFrame(X.copy(), columns=["a", "b"])
     table.loc[:9, "a"] = np.nan
@@ -322,6 +330,7 @@ def test_rows_without_a_value_and_weights():
     assert_allclose(found["curve_estimate"].sel(feature="a"), own, atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_arviz_reads_it(tmp_path):
     draws = RNG.normal(size=(2, 8, 2))
     found = rs.over_models(
@@ -340,6 +349,7 @@ def test_arviz_reads_it(tmp_path):
         xr.testing.assert_identical(back.load(), found)
 
 
+@pytest.mark.thorough
 def test_the_same_models_are_known_again_and_no_others():
     """Of estimators of a forest, of functions, and of objects that are gone or have no hash."""
     ensemble = pytest.importorskip("sklearn.ensemble")

@@ -67,6 +67,7 @@ def test_the_checksum_is_that_of_names_and_values():
     assert len({whole, *(Draws.read(one, True).identity for one in others)}) == 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("most", "kept"),
     [(10, range(5)), (11, range(5)), (6, [0, 2, 4]), (5, [0, 4]), (4, [0, 4]), (3, [0]), (1, [0])],

@@ -194,6 +194,7 @@ def test_folds_are_tested_by_means_over_parts_of_the_axis():
     assert not flat["p_value"].item() < 0.05
 
 
+@pytest.mark.thorough
 def test_a_line_without_an_average_effect_says_why():
     data = pd.DataFrame({"c": list("uvw") * 40, "y": np.arange(120.0)})
     found = rs.cross_effects(

@@ -26,6 +26,7 @@ def effect(order=("u", "v", "w"), rows=slice(None)):
     return rs.ale(model, table, order=list(order), features=["k", "a", "c"])
 
 
+@pytest.mark.thorough
 def test_levels_go_by_name_and_steps_by_their_two_levels():
     one, other = effect(), effect(("w", "u", "v"))
     grid = common_grid([one, other], 7, "effects")
@@ -50,6 +51,7 @@ def test_levels_go_by_name_and_steps_by_their_two_levels():
     assert_allclose(members[0]["heterogeneity"][0, :2], one["heterogeneity"].values[0, :2])
 
 
+@pytest.mark.thorough
 def test_levels_and_ranges_are_those_of_all_members():
     first = TABLE["k"] != "w"
     few = TABLE[first].assign(k=TABLE.loc[first, "k"].cat.remove_unused_categories())

@@ -111,6 +111,7 @@ def test_of_many_points_some_at_equal_distances():
     assert "points of the grid" not in exact.as_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("attrs", "title", "words", "uncertainty"),
     [

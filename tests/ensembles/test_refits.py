@@ -41,6 +41,7 @@ def line(n=200, seed=0):
     return np.column_stack([x, 3 * x + rng.normal(size=n)])
 
 
+@pytest.mark.thorough
 def test_refits_of_least_squares_have_the_error_of_statsmodels():
     data = line()
     fit = sm.OLS(data[:, 1], sm.add_constant(data[:, 0])).fit(cov_type="HC0")
@@ -62,6 +63,7 @@ def test_refits_of_least_squares_have_the_error_of_statsmodels():
     assert rows.attrs["source"] == "rows"
 
 
+@pytest.mark.thorough
 def test_refits_of_groups():
     """Every row three times: as wide as with one of each."""
     data = line(100)
@@ -121,6 +123,7 @@ def test_jobs_is_the_former_name_of_n_jobs(monkeypatch):
     assert asked == [3]
 
 
+@pytest.mark.thorough
 def test_fits_that_fail_are_counted(tmp_path):
     data = pd.DataFrame(line(), columns=["x", "y"]).assign(number=np.arange(200))
     with pytest.warns(UserWarning, match=r"of 80 fits failed .*: RuntimeError: the first row"):
@@ -272,6 +275,7 @@ def test_errors_of_refits_add_up_and_are_those_of_rows_for_a_model_as_given():
         assert found.model[0] == max(found.variance[0] - found.rows[0], 0)
 
 
+@pytest.mark.thorough
 def test_errors_by_rows_are_those_of_std_error():
     """At the edges those of the effect itself; between them those by groups are interpolated."""
     X = np.random.default_rng(0).normal(size=(200, 2))

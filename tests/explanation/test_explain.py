@@ -50,6 +50,7 @@ def test_the_answer(explained):
     assert facts(explained, "label")["line"] == "The line"
 
 
+@pytest.mark.thorough
 def test_its_numbers_are_those_of_the_functions_it_calls(explained):
     effect = explained["effect"].to_dataset()
     edges = effect.sel(feature="line")["edge_value"].values
@@ -73,6 +74,7 @@ def test_functions_take_its_groups(explained):
     assert len(rs.tidy(explained["effect"])) > 10
 
 
+@pytest.mark.thorough
 def test_the_exact_values_of_a_linear_model():
     """The importance is |slope| times the deviation of the column; the range, of 98 % of rows."""
     X = np.random.default_rng(2).uniform(-1, 1, (900, 2))
@@ -88,6 +90,7 @@ def test_the_exact_values_of_a_linear_model():
     assert found.attrs["additive_r2"] == pytest.approx(1, abs=1e-2)
 
 
+@pytest.mark.thorough
 def test_scale_and_shift_of_the_output():
     X, some = table(300), {"features": ["line", "turned", "city"]}
     one, two = quick(mixed, X, **some), quick(lambda X: 100 * mixed(X) - 7, X, **some)
@@ -108,6 +111,7 @@ def test_weights_are_repeated_rows():
     np.testing.assert_allclose(weighted.attrs["prediction_sd"], repeated.attrs["prediction_sd"])
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_numbers():
     X = table(200)
     one, two = (quick(mixed, X, rng=5, features=["line", "turned"]) for _ in range(2))
@@ -131,6 +135,7 @@ def test_groups_of_rows_widen_intervals():
 # --- data of all kinds ----------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_classes():
     rng = np.random.default_rng(4)
     X = pd.DataFrame(rng.normal(size=(400, 2)), columns=["a", "b"])
@@ -151,6 +156,7 @@ def binary_data(n=600):
     return X.assign(y=1 * (rng.uniform(size=n) < chance))
 
 
+@pytest.mark.thorough
 def test_outcomes_of_0_and_1_are_a_class_where_predictions_are_probabilities():
     data = binary_data()
     fit = smf.logit("y ~ a + b * c", data).fit(disp=0)
@@ -162,6 +168,7 @@ def test_outcomes_of_0_and_1_are_a_class_where_predictions_are_probabilities():
     assert "r2" in quick(line, data, data["y"], features="a", outcome=False).attrs
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [int, str, float])
 def test_outcomes_of_several_categories_are_compared_with_their_own_probability(name):
     data = binary_data()
@@ -176,6 +183,7 @@ def test_outcomes_of_several_categories_are_compared_with_their_own_probability(
         quick(fit, X, data["k"].replace(2, 7), **options)
 
 
+@pytest.mark.thorough
 def test_intervals_of_curves_hold_the_parameters_of_a_model_that_has_any():
     data = binary_data()
     fit = smf.logit("y ~ a + b * c", data).fit(disp=0)
@@ -242,6 +250,7 @@ def test_contrasts_of_clusters_are_those_of_the_fit():
     assert half == pytest.approx(quantile * (high - low) * fit.bse["x:g"], rel=0.02)
 
 
+@pytest.mark.thorough
 def test_a_first_leg_that_surely_rises_is_said():
     """It rises by a third of its range, and then falls: it was said to fall."""
     X = np.random.default_rng(0).uniform(0, 1, (900, 2))
@@ -284,6 +293,7 @@ def test_a_few_distant_rows_decide_nothing():
         quick(far, X, percentiles=(0.01, 200))
 
 
+@pytest.mark.thorough
 def test_no_line_is_drawn_where_a_few_distant_rows_are(tmp_path):
     path = rs.report(quick(far, distant()), tmp_path / "report.html")
     pictures = path.read_text(encoding="utf-8").split("<svg")
@@ -349,12 +359,14 @@ def test_missing_values(explained):
     assert not end(explained)
 
 
+@pytest.mark.thorough
 def test_dates():
     X = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=200), "a": np.arange(200.0) % 7})
     found = quick(lambda X: (X["day"] - X["day"].min()).dt.days / 10 + X["a"] * 0, X)
     assert facts(found, "highest_at")["day"].startswith("2020-07")
 
 
+@pytest.mark.thorough
 def test_columns_that_say_nothing_are_left_out():
     X = table(200).assign(constant=1.0, name=[f"row {k}" for k in range(200)])
     found = quick(mixed, X)
@@ -371,6 +383,7 @@ def test_a_constant_that_is_named_is_a_row():
     assert facts(found, "matters")["constant"] == "hardly"
 
 
+@pytest.mark.thorough
 def test_a_constant_model():
     found = quick(lambda X: np.full(len(X), 3.0), np.random.default_rng(0).normal(size=(50, 2)))
     assert set(facts(found, "matters").values()) == {"hardly"}
@@ -417,6 +430,7 @@ def test_bad_arguments(options, error, message):
         rs.explain(mixed, X, progress=False, **options)
 
 
+@pytest.mark.thorough
 def test_several_outputs_with_outcomes_need_a_choice():
     X = np.random.default_rng(0).normal(size=(50, 2))
     with pytest.raises(ValueError, match=r"one output.*Choose one: output="):
@@ -569,6 +583,7 @@ def test_sentences_are_not_false():
     assert all(number >= 15 for _, number in shares.values()), shares
 
 
+@pytest.mark.thorough
 def test_regions_of_a_feature_in_cells_count_their_own_rows():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.integers(0, 5, 300), rng.uniform(-1, 1, 300)])

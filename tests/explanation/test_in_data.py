@@ -37,6 +37,7 @@ def real():
     return explained(lambda X: X.a + 2 * X.b * (X.c > 0), forest)
 
 
+@pytest.mark.thorough
 def test_noise_is_called_noise(noise):
     found, lines = noise
     first = next(line for line in repr(found).splitlines() if line.startswith("*"))
@@ -45,6 +46,7 @@ def test_noise_is_called_noise(noise):
     assert "yes" not in {line.differs_in_data for line in lines.values()}
 
 
+@pytest.mark.thorough
 def test_what_is_in_the_data_is_found_with_its_size(real):
     found, lines = real
     assert [lines[name].in_data for name in "ab"] == ["yes", "yes"]
@@ -56,6 +58,7 @@ def test_what_is_in_the_data_is_found_with_its_size(real):
     assert lines["d"].differs_in_data in ("not shown", "not examined")
 
 
+@pytest.mark.thorough
 def test_a_table_has_the_words_and_numbers(real):
     table = rs.tidy(real[0]).set_index("term")
     assert set(table["in_data"]) <= {"yes", "not shown", "no", "not examined"}
@@ -97,6 +100,7 @@ def test_fits_that_take_too_long_are_not_made(monkeypatch):
     assert "outcome=True does them" in found.attrs["examined"]
 
 
+@pytest.mark.thorough
 def test_probabilities_are_in_percentage_points():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(600, 2)), columns=["a", "b"])

@@ -42,6 +42,7 @@ def some(data):
     return rs.explain(model, X, y, output=["middle", "high"], **OPTIONS | {"features": "a"})
 
 
+@pytest.mark.thorough
 def test_every_output_is_explained_as_by_itself(data, explained):
     assert list(explained.children) == ["effect", "high", "low none", "middle"]
     # Of the first, and of the last, which all that the others draw could move.
@@ -95,6 +96,7 @@ def test_one_report_has_all_of_them(explained, tmp_path):
     assert explained._repr_html_().count('class="rs-repr"') == 3
 
 
+@pytest.mark.thorough
 def test_files_are_read_again(some, tmp_path):
     some.to_netcdf(tmp_path / "some.nc")
     with xr.open_datatree(tmp_path / "some.nc") as tree:
@@ -118,6 +120,7 @@ def test_some_outputs_and_outputs_that_are_no_classes(data, some):
         rs.explain(two, X, np.arange(len(X)), **OPTIONS)
 
 
+@pytest.mark.thorough
 def test_all_are_of_the_same_rows(data):
     model, X, _ = data
     found = rs.explain(model, X, features="a", progress=False, budget="60s")

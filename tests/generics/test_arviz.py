@@ -35,6 +35,7 @@ def _quiet():
     plt.close("all")
 
 
+@pytest.mark.thorough
 def test_replicates_as_they_come(results):
     _, _, boot = results
     table = arviz.summary(boot, var_names=["average_effect"], round_to="none")

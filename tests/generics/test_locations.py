@@ -93,6 +93,7 @@ def test_linear_bins_and_constant_ones():
     assert_allclose(found["average"], expected_ends()[0], atol=0.02)
 
 
+@pytest.mark.thorough
 def test_refits_have_locations():
     def fit(rows):
         return rs.rhale(smf.ols("y ~ x + I(x**2)", rows).fit(), rows, "x")

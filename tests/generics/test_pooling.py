@@ -52,6 +52,7 @@ def test_averages_are_pooled_by_hand():
     assert "Rubin's rules for 4 imputations" in str(rs.summary(pooled))
 
 
+@pytest.mark.thorough
 def test_levels_and_functions_of_averages():
     results = averages(by="g")
     pooled = rs.pool(results)
@@ -64,6 +65,7 @@ def test_levels_and_functions_of_averages():
     assert_allclose(line["estimate"], a - b)
 
 
+@pytest.mark.thorough
 def test_ratios_are_pooled_as_logarithms():
     ratios = averages(features="g", comparison="ratio")
     logs = averages(features="g", comparison="log_ratio")
@@ -75,6 +77,7 @@ def test_ratios_are_pooled_as_logarithms():
     assert_allclose(pooled["average_df"], of_logs["average_df"], rtol=1e-10)
 
 
+@pytest.mark.thorough
 def test_profiles_are_pooled_on_one_grid():
     results = [
         rs.std_error(rs.pdp(fit, table, ["x"], grid={"x": [-1, 0, 1]}), model=fit, X=table)
@@ -119,6 +122,7 @@ def effects(**options):
     return results
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "options", [{}, {"model": True}, {"groups": np.arange(80) // 4}], ids=["rows", "both", "groups"]
 )

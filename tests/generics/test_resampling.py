@@ -121,6 +121,7 @@ def weights_of(boot_rng, n_draws, units, scheme="multinomial"):
 # --- replicates ----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "weights", "centering"),
     [
@@ -179,6 +180,7 @@ def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, wei
         assert boot[name].attrs["long_name"]
 
 
+@pytest.mark.thorough
 @CENTERINGS
 @WEIGHTINGS
 def test_standard_errors_of_a_replicate(centering, weighting):
@@ -199,6 +201,7 @@ def test_standard_errors_of_a_replicate(centering, weighting):
             assert_allclose(found, expected[name], rtol=1e-8, atol=1e-15)
 
 
+@pytest.mark.thorough
 def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
     local = local_of(*table())
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
@@ -214,6 +217,7 @@ def test_results_do_not_depend_on_threads_and_chunks(monkeypatch):
         xr.testing.assert_identical(found, own_bins)
 
 
+@pytest.mark.thorough
 def test_chains_are_cut_from_one_sequence():
     local = local_of(*table())
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
@@ -251,6 +255,7 @@ def test_units_that_are_drawn():
     assert_allclose(shares["halves"][:, :3].sum(axis=1), 0.5, rtol=1e-9)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("scheme", "empties"), [("bayesian", False), ("multinomial", True), ("poisson", True)]
 )
@@ -273,6 +278,7 @@ def test_bins_that_replicates_leave_without_rows(scheme, empties, weighting):
     assert np.isfinite(bounds).all()
 
 
+@pytest.mark.thorough
 @WEIGHTINGS
 def test_linear_bins_whose_rows_are_at_one_place(weighting):
     """Two places in the last bin: replicates with one of them have no line, and are counted."""
@@ -291,6 +297,7 @@ def test_linear_bins_whose_rows_are_at_one_place(weighting):
     assert_allclose(boot["slope"].isel(bin=1).values.ravel()[places == 2], 5, atol=2)
 
 
+@pytest.mark.thorough
 def test_bootstrap_and_central_limit_theorem():
     """2000 replicates: a standard deviation errs by 1 / sqrt(4000) = 1.6 %, heavy tails apart."""
     rng = np.random.default_rng(3)
@@ -342,6 +349,7 @@ def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expec
     assert_allclose(found, expected, rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_no_model_is_asked():
     X, _ = table()
     calls = []
@@ -361,6 +369,7 @@ def test_no_model_is_asked():
     assert len(calls) == asked > 0
 
 
+@pytest.mark.thorough
 def test_rows_that_chose_the_edges_and_rows_without_weight_stay_out():
     X, g = table()
     honest = rs.rhale(local_of(X, g), bins=rs.EqualWidthBins(3), honest=True, rng=0)
@@ -379,6 +388,7 @@ def test_rows_that_chose_the_edges_and_rows_without_weight_stay_out():
     assert_allclose(boots[0]["effect"], boots[1]["effect"], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_accelerations_of_frequency_weights_are_those_of_repeated_rows():
     X, g = table()
     times = np.random.default_rng(0).integers(1, 5, N)
@@ -472,6 +482,7 @@ RULES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_a_rule_is_read_from_its_description(rule):
     assert rule_of(*describe(rule)) == rule
@@ -482,6 +493,7 @@ def test_rules_that_cannot_be_read():
         rule_of(*describe(rs.GivenBins([0, 1])))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", [RULES[0], RULES[2], rs.EqualWidthBins(40)], ids=repr)
 def test_edges_chosen_again(rule):
     X, g = table(400)
@@ -517,6 +529,7 @@ def test_edges_chosen_again(rule):
         assert_array_equal(boot["n_bins"], 40)
 
 
+@pytest.mark.thorough
 def test_edges_chosen_again_count_one_edge_in_its_cell():
     """A break at 0.5 that no replicate misses."""
     x = np.random.default_rng(0).uniform(size=(400, 1))
@@ -531,6 +544,7 @@ def test_edges_chosen_again_count_one_edge_in_its_cell():
 # --- folds ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_folds_by_hand():
     X, g = table()
     local = local_of(X, g)
@@ -562,6 +576,7 @@ def test_folds_estimate_the_error_of_a_mean(weighting):
     assert_allclose(found["effect_se"].isel(grid=1), 0.940 * expected, rtol=4 * 0.354 / np.sqrt(30))
 
 
+@pytest.mark.thorough
 def test_folds_without_rows_in_a_bin_warn_once():
     local = local_of(*table(40))
     with pytest.warns(UserWarning, match=r"Bins without rows in \d+ of 12 folds") as caught:
@@ -615,6 +630,7 @@ def test_folds_of_features_with_rows_of_their_own():
         rs.folds(local.sel(feature=["b", "c"]), n_folds=396, bins=rs.EqualWidthBins(1))
 
 
+@pytest.mark.thorough
 def test_folds_by_output():
     X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
 
@@ -636,6 +652,7 @@ def test_folds_leave_out_rows_without_weight():
     assert_allclose(found["effect_se"], expected["effect_se"], rtol=1e-12)
 
 
+@pytest.mark.thorough
 def test_folds_show_a_bar(monkeypatch, capsys):
     """reliability.md 22: a thousand folds took half a minute in silence."""
     monkeypatch.setattr(progress, "PROGRESS_DELAY", 0)

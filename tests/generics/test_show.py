@@ -74,6 +74,7 @@ def results_of(local, result, model, table, options):
     return [*out, *([local] if local is not None else [])]
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 @pytest.mark.parametrize(
     ("name", "of"),
@@ -125,6 +126,7 @@ def lines_of(text):
     return {row[0]: row[1:] for row in rows if len(row) > 2 and row[0]}
 
 
+@pytest.mark.thorough
 def test_features_lead_by_importance_with_the_numbers_of_the_other_functions():
     local = two_features(n_features=30)
     effect = rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(3)))
@@ -161,6 +163,7 @@ def test_importances_are_those_of_effect_sizes(bins, weighting):
     assert "constant" in str(rs.show(effect))
 
 
+@pytest.mark.thorough
 def test_what_is_zero_up_to_rounding_is_zero_and_last():
     x = RNG.uniform(-1, 1, (200, 3))
     local = rs.local_effects(lambda X: 1e3 + X[:, 1] / 3 + (X[:, 0] - X[:, 0]), x)
@@ -175,6 +178,7 @@ def test_what_is_zero_up_to_rounding_is_zero_and_last():
     assert lines["x0"][-2:] == ["0", "0"]
 
 
+@pytest.mark.thorough
 def test_labels_are_escaped_cut_and_kept_on_their_line():
     names = [BAD_NAME, "two\nlines\x1b[31m", "a" * 70]
     local = two_features(n_features=3, names=names)
@@ -210,6 +214,7 @@ def test_what_is_no_result_is_refused_by_show_and_printed_by_the_accessor():
     assert repr(rs.rhale(two_features()).isel(feature=0).rhale).startswith("RHALE")
 
 
+@pytest.mark.thorough
 def test_the_dataset_prints_its_answer_first():
     effect = rs.confband(rs.confint(rs.rhale(two_features())), n_draws=100, rng=0)
     first = ["effect", "effect_se", "heterogeneity", "curve", "curve_se", "average_effect"]

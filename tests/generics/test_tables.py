@@ -250,6 +250,7 @@ class TestChecks:
         assert sum(line.startswith("[") for line in bins.splitlines()) >= 3
         assert "finite_difference" in text
 
+    @pytest.mark.thorough
     def test_constant_feature(self, waves):
         model, frame, *_ = waves
         local = rs.local_effects(model, frame, features=["x1", "flat"])
@@ -258,6 +259,7 @@ class TestChecks:
         assert "constant" in str(rs.summary(found))
         assert "The feature does not vary" in str(rs.summary(found, "flat"))
 
+    @pytest.mark.thorough
     def test_source_of_honest_bins(self, waves):
         *_, local, _ = waves
         honest = rs.rhale(local, honest=True, rng=0)
@@ -350,6 +352,7 @@ class TestRegions:
         assert "Each permutation repeats the search over all splits" in notes
         assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
+    @pytest.mark.thorough
     def test_without_a_test(self, rows):
         text = str(rs.summary(rs.regions(rows, "x1", loss="output", thresholds="exact", test=None)))
         assert "heterogeneity of the output" in text
@@ -390,6 +393,7 @@ class TestRegions:
         assert (line["n_regions"], line["first_split"]) == (1, "")
         assert np.isnan([line["loss"], line["loss_left"], line["loss_drop"]]).all()
 
+    @pytest.mark.thorough
     def test_one_tree_after_the_other(self, trees):
         lines = self.nodes(trees)
         assert len(lines) == int(trees["n_nodes"].sum())
@@ -497,6 +501,7 @@ class TestRegions:
         assert 1e4 < loss < 1e7
         assert root.split()[3] == f"{float(f'{loss:.4g}'):.0f}"
 
+    @pytest.mark.thorough
     def test_saved_and_loaded(self, trees, tmp_path):
         trees.to_netcdf(tmp_path / "trees.nc")
         again = xr.load_dataset(tmp_path / "trees.nc")
@@ -519,6 +524,7 @@ class TestInteractions:
         (found,) = [line for line in text.splitlines() if line.startswith(f"{name} ")]
         return found.split()[1:]
 
+    @pytest.mark.thorough
     def test_a_line_a_feature(self, found):
         text = str(rs.summary(found))
         assert "Interactions: effects on pressure [mmHg], split by other columns" in text
@@ -576,6 +582,7 @@ def _kept(table, ends):
     np.testing.assert_array_equal(table[["conf_low", "conf_high"]].to_numpy(), ends)
 
 
+@pytest.mark.thorough
 def test_tables_show_the_intervals_that_are_there():
     """Those of replicates, at their level; at another one by standard errors."""
     X = np.random.default_rng(2).uniform(-1, 1, (200, 2))
@@ -637,6 +644,7 @@ def _wide(X):
 class TestModelAsGiven:
     """issue 15: t and P only with a standard error that holds the model."""
 
+    @pytest.mark.thorough
     def test_no_t_and_no_p_of_rows_alone(self, effect, local):
         grouped = rs.std_error(effect, local, groups=np.arange(400) // 10)
         for one, head in ((effect, "rows"), (grouped, "rows in 40 groups")):
@@ -650,6 +658,7 @@ class TestModelAsGiven:
                 assert "std err" in text
                 assert "[0.025" in text
 
+    @pytest.mark.thorough
     def test_t_and_p_return_with_the_model(self, effect):
         """As std_error with the parameters of the model will say of itself."""
         for source in ("rows and parameters", "parameters", "refits"):
@@ -668,6 +677,7 @@ class TestModelAsGiven:
             assert f"Uncertainty: {source} " in text
             assert "model as given" not in text
 
+    @pytest.mark.thorough
     def test_noise_is_not_significant(self):
         """users.md 2: a logit of pure noise had P < .05 for every feature."""
         rng = np.random.default_rng(1)
@@ -676,6 +686,7 @@ class TestModelAsGiven:
         assert "P" not in rs.summary(rs.rhale(local)).as_text().split()
         assert "p_value" not in rs.glance(rs.rhale(local))
 
+    @pytest.mark.thorough
     def test_surfaces_and_profiles(self):
         X = np.random.default_rng(2).uniform(-1, 1, (200, 3))
         model = lambda X: np.exp(X[:, 0]) * X[:, 1] * X[:, 2]  # noqa: E731
@@ -710,6 +721,7 @@ class TestReasons:
     def _ale():
         return rs.ale(_wide, _three(), bins=rs.QuantileBins(4))
 
+    @pytest.mark.thorough
     def test_an_average_over_levels_without_an_order_is_none(self, ale):
         table = rs.glance(ale).set_index("term")
         gone = ["estimate", "std_error", "conf_low", "conf_high", "heterogeneity_output"]
@@ -727,6 +739,7 @@ class TestReasons:
         assert len(line.split()) == 4
         assert "nominal: the levels have no order of their own" in text
 
+    @pytest.mark.thorough
     def test_average_of_a_nominal_feature_does_not_depend_on_a_choice(self):
         """users.md 4: 2.565 or .091 for the same curve."""
         X = _three()
@@ -739,6 +752,7 @@ class TestReasons:
         numbers = ["estimate", "std_error", "conf_low", "conf_high"]
         assert pd.DataFrame(lines)[numbers].isna().all(axis=None)
 
+    @pytest.mark.thorough
     def test_what_is_smaller_than_the_numerical_error_is_0(self):
         """users.md 2: t = 5.9e10 of a straight line."""
         X = np.random.default_rng(3).uniform(-1, 1, (300, 3))
@@ -834,6 +848,7 @@ def _cells(text):
     return [line.split() for line in text.splitlines() if line.strip("=- ")]
 
 
+@pytest.mark.thorough
 class TestSeveralOutputs:
     """users.md, reliability.md 11: KeyError 'output_name'."""
 
@@ -904,6 +919,7 @@ class TestReplicatesAreNoEffect:
         boot = rs.bootstrap_refit(fit, X, n_resamples=8, chains=2, n_grid=5, n_jobs=1, rng=0)
         return fit(X), boot
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         "function",
         [
@@ -926,6 +942,7 @@ class TestReplicatesAreNoEffect:
         panel = rs.plots.forest(boot)
         assert {label.get_text() for label in panel.get_yticklabels()} == {"x0", "x1"}
 
+    @pytest.mark.thorough
     def test_replicates_with_bins(self, local, effect):
         boot = rs.bootstrap(local, effect, n_resamples=8, rng=0, progress=False)
         with pytest.raises(
@@ -994,6 +1011,7 @@ def test_the_head_is_as_wide_as_the_table():
     assert len({len(line) for line in text.splitlines() if line.startswith("==")}) == 1
 
 
+@pytest.mark.thorough
 def test_a_summary_has_at_most_five_notes(waves):
     model, frame, local, effect = waves
     rich = rs.jump_check(model, local, rs.check_unbiased(local, effect), frame)
@@ -1020,6 +1038,7 @@ def test_a_summary_has_at_most_five_notes(waves):
             assert word not in text.as_text()
 
 
+@pytest.mark.thorough
 def test_summaries_say_what_became_of_missing_values():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})

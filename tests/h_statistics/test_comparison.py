@@ -74,6 +74,7 @@ def check(found, a, b, errors, degrees, level=0.95):
         np.testing.assert_allclose(found[f"{name}_p_value_adjusted"], adjusted, rtol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("first", "second", "degrees"),
     [
@@ -112,6 +113,7 @@ def test_pairs_of_rows(first, second, degrees):
     assert found["feature"].values.tolist() == ["x0", "x1", "x2"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("turned", [False, True])
 def test_rows_that_are_independent(turned):
     """The smaller number of degrees of freedom, whichever comes first."""
@@ -155,6 +157,7 @@ def test_groups_of_the_result_that_has_fewer():
         np.testing.assert_allclose(half, stats.t.ppf(0.975, own[0]) * found["h2_difference_se"])
 
 
+@pytest.mark.thorough
 def test_what_is_within_rounding_is_no_difference():
     """Sizes differ by the errors of both; shares as their squares do."""
     a = made(f).assign(h_error=0.01)

@@ -40,6 +40,7 @@ def given_bins(X, n_bins=4):
     return rs.GivenBins(np.linspace(columns.min().min(), columns.max().max(), n_bins + 1))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
 def test_influences_are_derivatives_in_the_weights(kind, frame, rng):
     weight, step = rng.uniform(0.5, 2, 40), 1e-5
@@ -93,6 +94,7 @@ def test_intervals_are_on_the_log_scale(rng):
     assert found["h2_ci"].attrs["ci_prob"] == 0.9
 
 
+@pytest.mark.thorough
 def test_groups_of_repeated_rows(rng):
     """Every row three times, as groups: errors of the rows once, but for the factor."""
     X = rng.normal(size=(50, 3))
@@ -113,6 +115,7 @@ def test_groups_of_repeated_rows(rng):
     assert n_groups == len(np.unique(groups[drawn["row"].values]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 def test_replicates_are_the_statistics_of_weighted_rows(weighted, rng):
     X, n = rng.normal(size=(40, 3)), 40
@@ -130,6 +133,7 @@ def test_replicates_are_the_statistics_of_weighted_rows(weighted, rng):
             np.testing.assert_allclose(one[name], other[name], rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_bootstrap_agrees_with_the_standard_errors(rng):
     X = rng.uniform(-1, 1, (300, 2))
     found = rs.h_statistic(model_of_two, X, keep_answers=True)
@@ -331,6 +335,7 @@ def test_rows_in_common_are_paired(rng):
     np.testing.assert_allclose(rs.compare(a, b)["h2_difference_se"], expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
 def test_outputs_and_files(kind, rng, tmp_path):
     X = rng.normal(size=(50, 3))
@@ -394,6 +399,7 @@ def test_picture_has_the_errors(rng):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
 def test_missing_rows_are_left_out_and_counted(kind, rng):
     X = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
@@ -422,6 +428,7 @@ def test_missing_rows_are_left_out_and_counted(kind, rng):
         rs.h_statistic(f, X, features=["b", "k"], kind=kind)
 
 
+@pytest.mark.thorough
 def test_missing_values_as_values(rng):
     """With "pdp" a missing value is one more value."""
     X = pd.DataFrame(rng.normal(size=(50, 2)), columns=["a", "b"])
@@ -470,6 +477,7 @@ def test_what_does_not_fit_is_not_kept(rng, monkeypatch):
     np.testing.assert_array_equal(rs.h_statistic(model, X)["h2_overall"], whole["h2_overall"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_the_memory_that_is_allowed_is_counted(n_outputs, rng, monkeypatch):
     X = rng.normal(size=(20, 3))
@@ -585,6 +593,7 @@ def test_size_of_the_comparison():
     assert np.mean(rejected) < 0.142
 
 
+@pytest.mark.thorough
 def test_what_rounding_makes_is_no_difference():
     X = np.random.default_rng(0).normal(size=(120, 3))
     found = [
@@ -600,6 +609,7 @@ def test_what_rounding_makes_is_no_difference():
         assert (pairs[np.triu_indices(3, 1)] == 1).all()
 
 
+@pytest.mark.thorough
 def test_features_in_another_order_are_the_same_table(frame):
     """code.md B11: the rows of one table counted as independent ones."""
     names = [str(name) for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name])]

@@ -34,6 +34,7 @@ def moved(fit, direction):
     return lambda rows: out.predict(rows)
 
 
+@pytest.mark.thorough
 def test_errors_of_parameters_are_derivatives_by_brute_force():
     start = statistics(FIT)
     found = rs.std_error(start, model=FIT, X=X, uncertainty="parameters")

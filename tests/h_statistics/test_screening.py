@@ -26,6 +26,7 @@ def many():
     return X.assign(k=rng.choice(["u", "v"], size=60))
 
 
+@pytest.mark.thorough
 def test_superset_importance_has_its_closed_form():
     """Of independent standard normal features: f = x0 x1 + 2 x2 x3 + x4."""
     X = np.random.default_rng(0).normal(size=(20_000, 5))
@@ -46,6 +47,7 @@ def test_superset_importance_has_its_closed_form():
     assert np.isnan(np.diagonal(mean)).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("batch", [10_000, 60])
 @pytest.mark.parametrize("kind", ["array", "frame"])
 def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
@@ -133,6 +135,7 @@ def test_pairs_of_many_outputs_are_chosen_in_units_of_their_spread(many):
     np.testing.assert_allclose(found["h_screening"], np.moveaxis(size, -1, 0))
 
 
+@pytest.mark.thorough
 def test_so_many_pairs_as_there_are_need_no_choice(many):
     X = many[["x0", "x1", "x2"]].to_numpy()
     every = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, n_pairs=3)
@@ -172,6 +175,7 @@ def test_many_features_have_their_largest_pairs(many):
     assert "Pairs" in str(rs.show(found))
 
 
+@pytest.mark.thorough
 def test_few_pairs_by_number_or_by_name(many):
     found = rs.h_statistic(mixed, many, n_pairs=4, rng=0, missing="drop")
     assert set(rs.tidy(found)["term"][11:]) >= {"x0:x1", "x2:x5", "x2:k", "x5:k"}

@@ -72,6 +72,7 @@ def test_equals_the_formulas(rng, weighted):
     assert float(found["h2_overall"][3]) == 0.0
 
 
+@pytest.mark.thorough
 def test_the_example_of_hstats():
     """Its documented one: a linear model of iris, a category and one interaction.
 
@@ -131,6 +132,7 @@ def test_ale_has_the_closed_form_of_the_product():
     assert float(found["h"]) == pytest.approx(c * variance)
 
 
+@pytest.mark.thorough
 def test_both_kinds_agree_where_features_are_independent(rng):
     X = rng.uniform(-1, 1, (2000, 3))
 
@@ -172,6 +174,7 @@ def test_frequency_weights_are_repeated_rows(kind, rng):
     np.testing.assert_allclose(*(rs.confint(one)["h2_ci"] for one in (found, other)), rtol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
 def test_scale_and_shift_of_the_output(kind, rng):
     X = rng.normal(size=(80, 3))
@@ -215,6 +218,7 @@ def test_categories(kind):
     assert float(found["h_overall"].sel(feature="p")) == pytest.approx(1.0)
 
 
+@pytest.mark.thorough
 def test_rows_are_drawn_and_said(rng):
     X = rng.normal(size=(700, 2))
     found = rs.h_statistic(lambda X: X[:, 0] * X[:, 1], X, rng=4)
@@ -286,6 +290,7 @@ def test_as_many_rows_as_there_are_need_no_draw(rng):
         assert found.attrs["n_rows"] == min(n_rows or 12, 12)
 
 
+@pytest.mark.thorough
 def test_limits_of_the_number_of_rows(rng, monkeypatch):
     X = rng.normal(size=(30, 2))
     monkeypatch.setattr(statistic, "MAX_PDP_ROWS", 20)
@@ -349,6 +354,7 @@ def test_repeated_values_are_asked_for_once_and_in_batches(rng, monkeypatch):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pdp", "ale"])
 def test_several_outputs_and_files(kind, rng, tmp_path):
     X = rng.normal(size=(60, 3))
@@ -482,6 +488,7 @@ def test_summary_has_the_largest_first(rng, normalize, first):
         rs.summary(found, "x9")
 
 
+@pytest.mark.thorough
 def test_tables_of_several_outputs_and_many_pairs(rng):
     X = rng.normal(size=(40, 7))
 

@@ -53,6 +53,7 @@ def test_adjusted_by_the_definition(method):
     np.testing.assert_array_equal(given, PVALUES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ADJUSTMENTS)
 def test_one_feature_is_not_adjusted_and_none_stays_unknown(method):
     assert_allclose(adjusted(np.array([0.2]), method), [0.2])

@@ -79,6 +79,7 @@ def test_what_are_no_replicates(made):
         rs.confint(made[2], made[2])
 
 
+@pytest.mark.thorough
 def test_replicates_of_another_partition(made):
     make, differs, _, boot = made
     with pytest.raises(ValueError, match=f"boot must be of this result; .*{differs}"):

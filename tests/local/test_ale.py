@@ -51,6 +51,7 @@ def test_groups_have_values_in_the_same_rows(columns, together, groups):
     assert ["".join("abcdef"[at] for at in group) for group in found] == groups
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("columns_at_once", "n_parts"), [(1, 5), (2, 3), (0.5, 5), (99, 1)])
 def test_parts_are_those_of_the_whole(columns_at_once, n_parts):
     X = table().assign(k=np.tile(list("uvwu"), N // 4))

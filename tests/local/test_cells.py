@@ -60,6 +60,7 @@ def in_bins(cells, values):
     return values.groupby(cells["bin"]).sum().values
 
 
+@pytest.mark.thorough
 @by_rule
 def test_cells_nest_in_the_bins(rule):
     x, g = rows()
@@ -87,6 +88,7 @@ def test_as_many_cells_as_are_useful():
         assert effect.sizes["cell"] == expected
 
 
+@pytest.mark.thorough
 @by_rule
 @pytest.mark.parametrize("weights", [False, True])
 def test_estimates_by_pandas(rule, weights):
@@ -121,6 +123,7 @@ def test_estimates_by_pandas(rule, weights):
     assert_allclose(row["curve_se"], spread[at], rtol=1e-10, atol=1e-13)
 
 
+@pytest.mark.thorough
 @by_rule
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_effects_times_widths_are_the_curve(rule, centering):
@@ -136,6 +139,7 @@ def test_effects_times_widths_are_the_curve(rule, centering):
     assert zero == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_the_curve_does_not_depend_on_the_bins(weighting):
     """By derivatives cells move with the edges of bins, by less than a cell."""
@@ -153,6 +157,7 @@ def test_the_curve_does_not_depend_on_the_bins(weighting):
     assert (apart < 0.2 * error) == (weighting == "axis")
 
 
+@pytest.mark.thorough
 @by_rule
 def test_slopes_across_cells_have_one_curve(rule):
     """Whatever the bins, to the last digits: bins are unions of these cells."""
@@ -226,6 +231,7 @@ def test_edges_of_slopes_by_feature():
     assert cell_edges(local.drop_vars("cell_value")) == [None] * 3
 
 
+@pytest.mark.thorough
 @by_rule
 def test_order_and_units_do_not_matter(rule):
     x, g = rows()
@@ -278,6 +284,7 @@ def test_a_cell_of_one_row_takes_its_variance_together():
     assert effect["effect_se"].values[0, 0] == pytest.approx(expected)
 
 
+@pytest.mark.thorough
 def test_bootstrap_agrees_where_rows_crowd():
     """2000 replicates: a standard deviation errs by 1 / sqrt(4000) = 1.6 %."""
     local = local_of(*rows(1500))

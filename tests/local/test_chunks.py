@@ -77,6 +77,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.thorough
 def test_chunks_give_the_numbers_of_all_rows(kind, local):
     """With defaults, and with one of the options in turn."""
     parts, turn = local.chunk(obs=211), LOCAL_KINDS.index(kind)
@@ -84,6 +85,7 @@ def test_chunks_give_the_numbers_of_all_rows(kind, local):
         same(rs.rhale(parts, **options), rs.rhale(local, **options))
 
 
+@pytest.mark.thorough
 def test_errors_intervals_and_bands_follow(local):
     few = {"bins": rs.EqualWidthBins(4), "weighting": "rows"}
     effect, whole = rs.rhale(local.chunk(obs=400), **few), rs.rhale(local, **few)
@@ -95,6 +97,7 @@ def test_errors_intervals_and_bands_follow(local):
     assert "bin_error" in rs.check_unbiased(local, effect, rng=0)
 
 
+@pytest.mark.thorough
 @settings(max_examples=5, deadline=None)
 @given(st.lists(st.integers(0, 200), min_size=0, max_size=6), st.integers(0, 2**32 - 1))
 def test_any_chunks_in_any_order_give_the_same(cuts, seed):
@@ -128,6 +131,7 @@ HONEST_OPTIONS = [
 ]
 
 
+@pytest.mark.thorough
 def test_honest_bins_of_chunks_are_those_of_all_rows(kind, local):
     """With one of the options in turn, and with defaults."""
     turn = LOCAL_KINDS.index(kind)
@@ -150,6 +154,7 @@ def test_honest_bins_of_chunks_are_those_of_all_rows(kind, local):
     assert (abs(away) < 0.5 * drawn.std(["chain", "draw"])).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of honest bins that have no rows
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.integers(1, 299), max_size=6), st.integers(0, 2**32 - 1))
@@ -167,6 +172,7 @@ def test_honest_rows_do_not_depend_on_the_chunks(cuts, seed):
     assert found.attrs == whole.attrs
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of jumps and gaps in some samples
 @settings(max_examples=6, deadline=None)
 @given(
@@ -214,6 +220,7 @@ def test_of_many_weighted_rows_some_decide_on_the_skewness(monkeypatch):
     xr.testing.assert_allclose(found, whole, **ALIKE)
 
 
+@pytest.mark.thorough
 def test_many_rows_are_summarised(table, monkeypatch):
     monkeypatch.setattr(arrays_thinned, "MAX_PLACES", 600)
     monkeypatch.setattr(arrays_thinned, "MIN_PLACES", 100)
@@ -242,6 +249,7 @@ def test_a_summary_moves_ranks_by_a_known_share():
     assert thinned(x, counts, 400)[1].sum() == counts.sum()
 
 
+@pytest.mark.thorough
 def test_each_chunk_is_read_once_a_pass(table):
     calls = []
 

@@ -51,6 +51,7 @@ def chunked_frame(frame):
         return dd.from_pandas(frame, npartitions=4)
 
 
+@pytest.mark.thorough
 def test_a_dask_frame(frame, chunked_frame):
     with pytest.warns(UserWarning, match="Left out: 's'"):
         whole = rs.local_effects(model, frame)
@@ -65,6 +66,7 @@ def test_a_dask_frame(frame, chunked_frame):
     xr.testing.assert_allclose(effect["curve_se"], expected["curve_se"], atol=1e-7)
 
 
+@pytest.mark.thorough
 def test_parquet_files(frame, tmp_path):
     for number in range(3):
         frame.iloc[number * 400 : number * 400 + 400].to_parquet(tmp_path / f"part{number}.parquet")
@@ -84,6 +86,7 @@ def test_only_columns_of_the_model_are_read(frame, tmp_path):
     alike(found.compute(), rs.local_effects(linear, frame[["a", "c"]]))
 
 
+@pytest.mark.thorough
 def test_arrays_chunked_xarray_and_several_outputs(frame):
     X = frame[["a", "b", "c"]].to_numpy()
 

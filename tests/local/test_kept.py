@@ -65,6 +65,7 @@ def once(model):
     assert model.rows == 4 * N_ROWS
 
 
+@pytest.mark.thorough
 def test_in_memory_the_model_is_called_once(waiting, table):
     local, model = waiting
     found = rs.rhale(local)
@@ -73,6 +74,7 @@ def test_in_memory_the_model_is_called_once(waiting, table):
     xr.testing.assert_allclose(found, whole, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_on_the_disk_the_model_is_called_once_and_nothing_stays(waiting, on_disk):
     local, model = waiting
     found = rs.rhale(local)
@@ -178,6 +180,7 @@ def test_what_is_refused_is_refused_before_the_model_is_called(waiting, unusable
     assert model.rows == 0
 
 
+@pytest.mark.thorough
 def test_files_of_a_table_are_read_once(tmp_path, on_disk, monkeypatch):
     pytest.importorskip("pyarrow")
     folder = tmp_path / "rows"

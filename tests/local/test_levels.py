@@ -91,6 +91,7 @@ def test_closed_form_of_constants_and_slopes():
         assert effect["heterogeneity"].values[j] == pytest.approx(abs(slope) * x.std(), abs=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_centering(centering):
     effect = ale_c(centering=centering).sel(feature="c")
@@ -121,6 +122,7 @@ def test_zero_and_one_as_levels_are_as_numbers():
     np.testing.assert_allclose(b["curve_se"], a["curve_se"], rtol=2e-3)
 
 
+@pytest.mark.thorough
 def test_equivariance():
     a, b = 3.0, -2.0
     frame = table()
@@ -175,6 +177,7 @@ def test_similarity_agrees_with_pyale():
 # --- weights and missing values ------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["similarity", LEVELS])
 @pytest.mark.parametrize("centering", ["mean", "integral"])
 def test_frequencies_are_repeated_rows(order, centering):
@@ -191,6 +194,7 @@ def test_frequencies_are_repeated_rows(order, centering):
     assert one["level"].values.tolist() == two["level"].values.tolist()
 
 
+@pytest.mark.thorough
 def test_rows_of_weight_0_are_absent_and_equal_weights_are_none():
     frame = table()
     weight = np.ones(len(frame))
@@ -205,6 +209,7 @@ def test_rows_of_weight_0_are_absent_and_equal_weights_are_none():
     np.testing.assert_allclose(three["curve_cov"], ale_c(frame)["curve_cov"])
 
 
+@pytest.mark.thorough
 def test_missing_values():
     frame = table().astype({"c": object})
     frame.loc[[3, 7], "c"] = None
@@ -254,6 +259,7 @@ def gaps(n=300, seed=3):
 COLUMNS = ["category", "string", "object", "boolean", "flag", "number"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("column", COLUMNS)
 def test_missing_as_a_level_is_a_level_of_that_name(column):
     """Written out as text, the same table has the same effects; the model gets the gap itself."""
@@ -295,6 +301,7 @@ def with_gaps(n=400):
     return frame.astype({"c": "category"})
 
 
+@pytest.mark.thorough
 def test_places_of_the_missing_level():
     frame = with_gaps()
 
@@ -315,6 +322,7 @@ def test_places_of_the_missing_level():
         levels(order=["a", "b", "c", "d"])
 
 
+@pytest.mark.thorough
 def test_missing_level_with_weights_and_replicates():
     frame = with_gaps()
     times = np.random.default_rng(0).integers(0, 4, len(frame))
@@ -363,6 +371,7 @@ def test_bad_missing_levels():
 # --- the model and its outputs -------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_the_model_gets_columns_as_they_are_and_is_asked_three_times_a_row(monkeypatch):
     frame = table(300)
     asked = []
@@ -384,6 +393,7 @@ def test_the_model_gets_columns_as_they_are_and_is_asked_three_times_a_row(monke
     np.testing.assert_array_equal(parts["curve_cov"], whole["curve_cov"])
 
 
+@pytest.mark.thorough
 def test_several_outputs():
     frame = table()
 
@@ -412,6 +422,7 @@ def test_an_array_with_codes():
     np.testing.assert_allclose(effect["effect"], [[1, 3]])
 
 
+@pytest.mark.thorough
 def test_what_is_taken_by_default():
     frame = table(60).assign(key=[f"k{i}" for i in range(60)], month=np.arange(60) % 12)
     with pytest.warns(UserWarning, match="Left out") as warned:
@@ -454,6 +465,7 @@ def test_similar_levels_are_neighbours_whatever_their_names():
     assert found.tolist() == ["m", "a", "z", "e", "q"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["target", "james_stein", "glmm", "m_estimate"])
 def test_encoders_sort_by_the_target(order):
     pytest.importorskip("category_encoders")
@@ -608,6 +620,7 @@ def both():
     return local, rs.std_error(rs.ale_from_local(local, bins=rs.EqualWidthBins(3)))
 
 
+@pytest.mark.thorough
 def test_numbers_are_not_touched_by_levels_beside_them(both):
     local, effect = both
     alone = rs.local_effects(
@@ -652,6 +665,7 @@ def test_standard_errors_are_those_of_the_covariances(both):
     np.testing.assert_allclose(row["curve_se_start"].values[:4] ** 2, np.diagonal(start))
 
 
+@pytest.mark.thorough
 def test_bootstrap_agrees_with_standard_errors(both):
     local, effect = both
     boot = rs.bootstrap(local, effect, n_resamples=2000, rng=0)
@@ -736,6 +750,7 @@ def test_comparisons(both):
         rs.compare(effect, turned)
 
 
+@pytest.mark.thorough
 def test_tests_of_levels(both):
     _, effect = both
     found = rs.wald_test(effect, method="wald").sel(feature="c")
@@ -831,6 +846,7 @@ def test_predict(both):
         rs.predict(effect, ["e"], "c")
 
 
+@pytest.mark.thorough
 def test_pictures(both):
     _, effect = both
     upper, lower = rs.plots.effect(rs.confband(rs.confint(effect), n_draws=500, rng=0), "c")
@@ -851,6 +867,7 @@ def test_pictures(both):
         rs.plots.effect(effect, "c", ax=[upper])
 
 
+@pytest.mark.thorough
 def test_categorical_columns_are_taken_beside_features():
     """users.md: an error where a union was meant."""
     frame = table().assign(k=np.arange(len(table())) % 3)
@@ -861,6 +878,7 @@ def test_categorical_columns_are_taken_beside_features():
     xr.testing.assert_identical(found, both)
 
 
+@pytest.mark.thorough
 def test_a_single_category_alone_is_a_constant():
     frame = table()[["x", "b"]].assign(c="a")
     for options in ({"features": "c"}, {"categorical": "c"}):
@@ -969,6 +987,7 @@ def test_differences_of_every_row_by_hand(missing, batch_rows):
     assert local["local_effect_error"].values[0, 0] > np.finfo(float).eps * largest / 4
 
 
+@pytest.mark.thorough
 def test_features_of_several_numbers_of_levels(monkeypatch):
     frame = table(60).assign(one="z", k=list("uv") * 30)
     shown = []
@@ -1011,6 +1030,7 @@ def test_levels_without_rows_are_counted():
     assert np.isnan(local["local_effect"].sel(feature="c").values[gone]).all()
 
 
+@pytest.mark.thorough
 def test_two_levels_keep_their_order_unless_they_are_encoded():
     pytest.importorskip("category_encoders")
     frame = table(40)[["x"]].assign(k=list("uv") * 20, three=list("uvwv") * 10)

@@ -404,6 +404,7 @@ class TestWeights:
             rs.OptimalBins(),
         ]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(("number", "kind"), in_turn(range(4), ["precision", "frequency"]))
     def test_equal_weights_change_nothing(self, X, number, kind):
         rule = self.rules()[number]
@@ -414,6 +415,7 @@ class TestWeights:
         weighted = rs.std_error(rs.rhale(local, bins=rule))
         xr.testing.assert_equal(plain, weighted)
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("number", range(4))
     def test_frequencies_equal_repeated_rows(self, rng, X, number):
         rule = self.rules()[number]
@@ -459,6 +461,7 @@ def test_contradicting_method_and_jacobian(X):
         rs.local_effects(cubic, X, method="guess")
 
 
+@pytest.mark.thorough
 @settings(max_examples=30, deadline=None)
 @given(
     a=st.sampled_from([1e-6, -1.0, 1e9]),
@@ -584,6 +587,7 @@ class TestCells:
         assert local["cell_value"].sel(feature="kind").isnull().all()
         assert local["cell_value"].sel(feature="a").notnull().sum() == 41
 
+    @pytest.mark.thorough
     def test_the_method_of_each_feature_goes_on_to_the_effects(self, X, tmp_path):
         with pytest.warns(rs.JumpWarning):
             local = rs.local_effects(lambda X: np.floor(X[:, 0]) + X[:, 1], X)
@@ -658,6 +662,7 @@ class TestOffsets:
             "GEE": smf.gee("y ~ x", groups, frame, family=poisson, exposure=frame["years"]).fit(),
         }
 
+    @pytest.mark.thorough
     def test_are_part_of_the_effect(self, frame):
         for name, results in self.fits(frame).items():
             # exp(eta) of the fit, by hand, times the coefficient.
@@ -671,6 +676,7 @@ class TestOffsets:
                 effect = float(local["local_effect"].mean())
                 np.testing.assert_allclose(effect, by_hand, rtol=1e-6, err_msg=name)
 
+    @pytest.mark.thorough
     def test_their_column_has_an_effect_and_new_rows_have_theirs(self, frame):
         for name, results in self.fits(frame).items():
             new = frame[["x", "z", "years"]].iloc[:30].assign(years=7.0).reset_index(drop=True)

@@ -96,6 +96,7 @@ def test_the_most_similar_levels_are_neighbours():
     assert by_similarity(sample_of(far).table, 0, levels(0, far), np.ones(7)).tolist() == [0, 2, 1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("order", ["target", "m_estimate"])
 def test_encoders_sort_by_the_outcome_and_keep_ties(order):
     pytest.importorskip("category_encoders")

@@ -96,6 +96,7 @@ def test_steps_between_levels():
         assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_blocks_of_rows_give_the_same(monkeypatch, capsys):
     local = local_of()
     whole = all_slopes(derivatives(local), "a", np.arange(N))

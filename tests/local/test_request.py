@@ -146,6 +146,7 @@ def test_parts_are_those_of_the_whole():
             assert part["feature"].values.tolist() == [name]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("together", [1, 240, 479, 480, 10**6])
 def test_few_or_many_columns_at_a_time_give_the_same(together):
     whole = rs.local_effects(model, X, method="central_difference")

@@ -81,6 +81,7 @@ def test_a_side_without_rows_is_refused(local, fraction):
 # --- who does what -------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @every
 @pytest.mark.parametrize("fraction", [0.5, 0.3])
 def test_estimates_are_those_of_the_other_half(local, rule, fraction):
@@ -128,6 +129,7 @@ def test_estimates_do_not_know_the_choosing_half(local, rng):
     xr.testing.assert_identical(rs.rhale(other, bins=rule, honest=True, rng=5), effect)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES[:4], ids=lambda rule: type(rule).__name__)
 def test_the_axis_is_that_of_all_rows(local, rule):
     x = local["x"].sel(feature="x")
@@ -149,6 +151,7 @@ def test_the_same_as_ever_without_it(local):
 
 
 # A seed from the system leaves a bin without rows in 3 of 1000 halves, which is not asked here.
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_attributes_survive_a_file(local, tmp_path):
     effect = rs.rhale(local, honest=True)  # a seed of up to 2^53, from the system
@@ -157,6 +160,7 @@ def test_attributes_survive_a_file(local, tmp_path):
     xr.testing.assert_identical(estimation_rows(local, loaded), estimation_rows(local, effect))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_honest_spread_is_not_too_small():
     """math [16]: chosen bins make the variance of pure noise too small, honest ones do not.
@@ -209,6 +213,7 @@ def test_a_side_of_rows_of_weight_zero_is_refused(rng, side):
         rs.rhale(local, honest=True, rng=0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", ["choosing", "estimating"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 @pytest.mark.parametrize("name", ["x", "local_effect"])
@@ -266,6 +271,7 @@ def test_a_half_in_which_a_feature_is_constant():
 # --- columns in memory ---------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [MAX_SIZE, MAX_SIZE * (1 + 1e-9), np.inf, np.nan])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_sizes_up_to_a_limit(size, sign):

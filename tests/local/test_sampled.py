@@ -30,6 +30,7 @@ def test_few_rows_are_all_read(local):
         np.testing.assert_array_equal(found.local[name], local[name])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_chunks", [[N], [301, 301, 398], [1, 0, 999]], ids=str)
 def test_of_many_rows_one_of_each_stretch_is_read_whatever_the_chunks(local, n_chunks, monkeypatch):
     monkeypatch.setattr(module, "MAX_ROWS", 100)
@@ -45,6 +46,7 @@ def test_of_many_rows_one_of_each_stretch_is_read_whatever_the_chunks(local, n_c
     )
 
 
+@pytest.mark.thorough
 def test_local_effects_of_tables_in_chunks_have_no_labels_of_rows():
     """As they come from `local_effects`: "obs" is a dimension of variables in chunks only."""
     da = pytest.importorskip("dask.array", reason="dask is not installed")

@@ -68,6 +68,7 @@ FITS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:The Identity link function")
 @pytest.mark.parametrize("name", FITS)
 def test_numbers_are_those_of_stata(name):
@@ -99,6 +100,7 @@ def shipped(name):
     return sm.Poisson(y, X), X
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["spector", "fair", "randhie", "heart"])
 def test_slopes_are_those_of_statsmodels(name):
     model, X = shipped(name)
@@ -127,6 +129,7 @@ def test_comparisons_are_those_of_statsmodels():
     assert_allclose(line["std_error"], own["Std. Err."], rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_outputs_are_those_of_statsmodels():
     model, X = shipped("anes96")
     fit = model.fit(disp=0)
@@ -181,6 +184,7 @@ def test_frequency_weights_are_repeated_rows():
             assert_allclose(weighted[name], repeated[name], rtol=1e-6, err_msg=name)
 
 
+@pytest.mark.thorough
 def test_the_average_slope_has_the_error_of_std_error():
     rng = np.random.default_rng(3)
     data = pd.DataFrame({"hp": rng.normal(size=90), "wt": rng.normal(size=90)})
@@ -202,6 +206,7 @@ def test_the_average_slope_has_the_error_of_std_error():
                 )
 
 
+@pytest.mark.thorough
 def test_the_average_prediction_of_a_line_with_both_is_the_mean_of_the_outcome():
     """The residuals of a line sum to 0, so that its average prediction is the mean of y."""
     rng = np.random.default_rng(2)
@@ -332,6 +337,7 @@ def by_hand(weights, by, groups, uncertainty):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("uncertainty", "weights"), in_turn(["both", "rows", "parameters"], [None, "w"])
 )
@@ -413,6 +419,7 @@ def test_covariance_of_all_averages_and_its_names():
         rs.confint(found, found)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", [None, "g"])
 @pytest.mark.parametrize("uncertainty", ["both", "rows"])
 def test_table_by_hand(by, uncertainty):
@@ -499,6 +506,7 @@ def test_what_is_printed():
 # --- which columns, which rows -------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_formula_says_which_columns_and_which_of_them_have_levels():
     """By whole names, as `x` is none of `x2`; a column in `C( k , ...)` has levels."""
     rng = np.random.default_rng(4)
@@ -519,6 +527,7 @@ def test_a_formula_says_which_columns_and_which_of_them_have_levels():
     assert_allclose(levels["average"][1], fit.params["m"], rtol=1e-8)
 
 
+@pytest.mark.thorough
 def test_without_a_formula_all_columns_that_are_not_constant():
     model = rs.Parametric(lambda b, rows: b[0] * rows["x"], [1.0], [[1.0]])
     X = ROWS.assign(one=1.0, flag=[True, False, True, True])
@@ -532,6 +541,7 @@ def test_without_a_formula_all_columns_that_are_not_constant():
     assert one_level["of"].values.tolist() == ["prediction", "x"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("by", [None, "g"])
 @pytest.mark.parametrize("groups", [None, [0, 1, 5, 1, 0, 1, 0, 7]])
 def test_rows_of_weight_zero_are_absent(by, groups):
@@ -551,6 +561,7 @@ def test_rows_of_weight_zero_are_absent(by, groups):
     assert one.attrs == two.attrs
 
 
+@pytest.mark.thorough
 def test_groups_are_found_by_the_index():
     model = rs.Parametric(square, [2.0, 3.0], COVARIANCE)
     named = SIX.set_axis(list("abcdef"))
@@ -579,6 +590,7 @@ def test_several_outputs_have_their_names():
             assert_allclose(part, factor * one[name], rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_many_rows_are_asked_in_blocks(monkeypatch):
     """A row has four versions of three models for a slope, and as many for each of two levels."""
     asked = set()
@@ -617,6 +629,7 @@ def test_predictions_that_are_not_finite_are_refused_by_name():
         rs.averages(rs.Parametric(beside, [1.0], [[1.0]]), SIX, features="x")
 
 
+@pytest.mark.thorough
 def test_predictions_of_any_size():
     """Averages and errors in their unit; no product of predictions is too large for a number."""
 

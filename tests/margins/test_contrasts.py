@@ -166,6 +166,7 @@ def test_levels_pairs_and_values():
     assert set(found["kind"].values) == {"prediction"}
 
 
+@pytest.mark.thorough
 def test_a_word_counts_for_the_columns_that_it_fits():
     fit = smf.ols("mpg ~ wt + C(cyl)", CARS).fit()
     found = rs.averages(fit, CARS, contrasts="sd")
@@ -238,6 +239,7 @@ def binary(n=200):
     return smf.logit("y ~ x + g", data).fit(disp=0), data
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "function"),
     [
@@ -307,6 +309,7 @@ def test_functions_that_are_no_comparisons():
         rs.averages(fit, data, comparison=len)
 
 
+@pytest.mark.thorough
 def test_several_columns_make_cells():
     fit, data = binary()
     found = rs.averages(fit, data, "x", by=["h", "g"])
@@ -320,6 +323,7 @@ def test_several_columns_make_cells():
     assert turned["by"].values.tolist() == ["v, a", "v, b", "u, a", "u, b"]
 
 
+@pytest.mark.thorough
 def test_hypotheses_are_asked_at_once():
     fit, data = binary()
     found = rs.averages(fit, data, by="h", hypothesis="b1 = b4")
@@ -347,6 +351,7 @@ def of_grids(n=200):
     return smf.logit("y ~ x + g + h", data).fit(disp=0, tol=1e-12), data
 
 
+@pytest.mark.thorough
 def test_effects_at_the_mean():
     """Slope b p (1 - p) at the mean of x and the modes of the others, by the delta method."""
     fit, data = of_grids()

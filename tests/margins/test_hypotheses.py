@@ -126,6 +126,7 @@ def test_average_effects_of_two_features_are_of_the_same_rows(groups):
     assert_allclose(t, paired.statistic, rtol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_difference_of_average_effects_has_the_error_of_the_average_difference():
     rng = np.random.default_rng(2)
     groups = np.repeat(np.arange(20), np.arange(1, 21))  # of 1 to 20 rows
@@ -161,6 +162,7 @@ def test_curves_of_profiles_and_of_effects():
     assert_allclose(found["average"].item(), curve[3] - curve[0])
 
 
+@pytest.mark.thorough
 def test_levels_of_by_are_in_the_order_of_the_table():
     fit = smf.logit("vs ~ wt + C(am)", CARS).fit(disp=0)
     found = rs.averages(fit, CARS, "am", contrasts="levels", by="cyl")
@@ -228,6 +230,7 @@ def test_what_cannot_be_read_is_refused_in_words(slopes):
         rs.hypotheses(effect, "pairwise", local=local, groups=[0, 0, 1])
 
 
+@pytest.mark.thorough
 def test_cells_of_surfaces_and_curves_of_several_models():
     rng = np.random.default_rng(2)
     X = pd.DataFrame(rng.uniform(-1, 1, (200, 2)), columns=["a", "b"])

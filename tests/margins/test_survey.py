@@ -73,6 +73,7 @@ def test_slopes_are_those_of_svyglm(uncertainty):
         assert_allclose(result["average_se"][0] ** 2, expected, rtol=1e-7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("clusters", [None, "cluster"])
 def test_robust_errors_are_those_of_statsmodels(clusters):
     code = None if clusters is None else DATA["cluster"] + 10 * DATA["stratum"]
@@ -143,6 +144,7 @@ def test_repeated_rows_have_no_design():
         )
 
 
+@pytest.mark.thorough
 def test_few_clusters_are_said():
     fit = smf.ols("y ~ x", DATA).fit()
     few = rs.averages(fit, DATA, groups=DESIGN)
@@ -152,6 +154,7 @@ def test_few_clusters_are_said():
     assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA)))
 
 
+@pytest.mark.thorough
 def test_a_few_rows_that_decide_are_said():
     data = DATA.assign(y=np.where(np.arange(N) == 7, 400.0, DATA["y"]))
     result = rs.averages(smf.ols("y ~ x", data).fit(), data, groups=rs.SurveyDesign())

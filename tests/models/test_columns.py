@@ -70,6 +70,7 @@ def test_objects_and_text_are_the_numbers_or_dates_that_they_hold(column, back):
     np.testing.assert_allclose(slope(column, back), 3, rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("gap", ["?", "NA", "", "n/a"])
 def test_placeholders_are_missing_and_the_model_gets_them_as_they_were(gap):
     text = [gap if at % 50 == 0 else repr(float(one)) for at, one in enumerate(A)]
@@ -102,6 +103,7 @@ def test_codes_and_words_stay_levels(levels):
 TABLE = np.sin(np.arange(60))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n_values", "dtype"), in_turn([6, 60], [np.int64, np.uint8, "Int64"]))
 def test_columns_of_integers_reach_the_model_as_integers(n_values, dtype):
     X = pd.DataFrame({"k": np.arange(N) % n_values, "a": A}).astype({"k": dtype})

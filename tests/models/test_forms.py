@@ -123,6 +123,7 @@ def test_every_form_gives_the_numbers_of_pandas(form, call):
     )
 
 
+@pytest.mark.thorough
 @every_form
 def test_types_of_columns_stay(form):
     model = Model()
@@ -152,6 +153,7 @@ def test_input_is_not_changed_by_a_model_that_writes(form):
     pd.testing.assert_frame_equal(read(X)[0], before)
 
 
+@pytest.mark.thorough
 @every_form
 def test_conditioning_in_every_form(form):
     local = rs.local_effects(Model(), frame(), features=["a"])
@@ -357,6 +359,7 @@ def test_data_array_of_rows_and_columns():
 # --- models that know the form of their fit -------------------------------------------------------
 
 
+@pytest.mark.thorough
 @every_form
 def test_scikit_learn_gets_the_columns_of_its_fit_in_their_order(form):
     linear_model = pytest.importorskip(
@@ -383,6 +386,7 @@ def as_dict_of(df):
     return {name: df[name].to_numpy() for name in df}
 
 
+@pytest.mark.thorough
 def test_a_formula_reads_its_columns_from_every_form():
     import statsmodels.formula.api as smf
 
@@ -449,6 +453,7 @@ def test_missing_values_of_every_library_go_through_missing():
     assert effect["n_missing"].item() == 20
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("library", ["polars", "arrow"])
 def test_weights_and_groups_of_every_library(library):
     X, w = frame(), np.arange(1.0, N + 1)
@@ -507,6 +512,7 @@ def test_libraries_without_arrow_get_types_of_numpy():
     assert forms.without_arrow(frame) is frame
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("native", [False, True])
 def test_lightgbm_takes_columns_of_arrow_types(native):
     lightgbm = pytest.importorskip("lightgbm", reason="lightgbm is not installed")

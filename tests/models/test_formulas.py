@@ -55,6 +55,7 @@ def test_a_level_that_the_fit_does_not_know_is_named():
         rs.pdp(fit, rows, features="x")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(6))
 def test_what_rounding_leaves_of_one_slope_is_no_effect(seed):
     """The derivative of a line is by differences: its error is theirs, not that of a formula."""

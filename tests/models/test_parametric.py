@@ -100,6 +100,7 @@ def test_changes_are_derivatives_of_the_models_own_predictions(name):
         assert_allclose(found, (upper - lower) / 2e-3, atol=1e-4 * size)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FITS)
 def test_directions_have_the_covariance_of_the_parameters(name):
     fit = fitted(name)
@@ -113,6 +114,7 @@ def test_directions_have_the_covariance_of_the_parameters(name):
     assert_allclose(found, cov, atol=1e-9 * np.abs(np.diagonal(cov)).max(), rtol=1e-7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ROBUST)
 def test_squares_of_influences_are_the_robust_covariance(name):
     fit = fitted(name)

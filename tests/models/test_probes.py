@@ -97,6 +97,7 @@ JUMPS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("interaction", [False, True])
 def test_what_is_continuous_gets_derivatives(X, name, interaction):
@@ -110,6 +111,7 @@ def test_what_is_continuous_gets_derivatives(X, name, interaction):
     assert "cell_value" not in local
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", JUMPS)
 @pytest.mark.parametrize("interaction", [False, True])
 def test_what_jumps_gets_slopes_that_gain_what_ale_gains(X, name, interaction):
@@ -219,6 +221,7 @@ def models_of_few_rows():
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(3))
 def test_smooth_models_of_few_rows_keep_derivatives_and_trees_get_slopes(seed):
     X, y, classes = few_rows(seed)
@@ -561,6 +564,7 @@ def test_a_jacobian_in_coarser_precision_agrees(X, type_):
     assert check["agrees"].values.tolist() == [True, True]
 
 
+@pytest.mark.thorough
 def test_gradients_of_a_network_of_many_kinks_in_single_precision_agree():
     """Steps are a hundredth of the scale there, and meet kinks of one unit or another."""
     rng = np.random.default_rng(0)
@@ -666,6 +670,7 @@ def test_systematic_samples_hold_what_is_large():
     assert len(sums.sampled(np.zeros(5), 20)) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("piece", range(16))
 def test_the_piece_that_jumps_stands_out_from_a_curve_and_a_kink_does_not(piece):
     z = np.linspace(0, 0.01, 17)
@@ -762,6 +767,7 @@ def test_answers_with_labels_go_by_the_rows_that_were_given(verb, form):
     np.testing.assert_allclose(found[name], expected[name], atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_a_model_that_writes_into_its_input_does_not_change_shapley_values():
     X = np.random.default_rng(0).normal(size=(60, 2))
 

@@ -398,6 +398,7 @@ def test_a_step_that_keeps_its_columns_elsewhere_is_asked(rng, monkeypatch):
     assert asked_and_read(model, X)[1].reading is None
 
 
+@pytest.mark.thorough
 def test_boosters_take_columns_by_name(rng):
     lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
     X, y, _ = sample(rng)

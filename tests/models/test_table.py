@@ -39,6 +39,7 @@ def slope(X):
     return np.sin(X["b"].to_numpy()) + elapsed(X["when"]) / 500
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "kind",
     [
@@ -158,6 +159,7 @@ def test_values_of_predict_may_be_dates():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("engine", ["h5netcdf", "zarr"])
 def test_files_keep_what_says_that_numbers_are_dates(engine, tmp_path):
     effect = effect_of_time()

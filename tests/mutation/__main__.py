@@ -141,6 +141,8 @@ def main(words: list[str] | None = None) -> int:
         "--no-header",
         "-p",
         "no:cacheprovider",
+        "-m",
+        "not slow",
         "--deselect",
         OF_TIME,
     ]

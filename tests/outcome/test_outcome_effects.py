@@ -27,6 +27,7 @@ def effect():
     return rs.outcome_effects("x0 + x1 + g + k", *drawn(), rng=0, progress=False)
 
 
+@pytest.mark.thorough
 def test_what_it_says_of_itself(effect):
     attrs = effect.attrs
     assert (attrs["target"], attrs["learner"], attrs["seed"]) == ("outcome", "formula", 0)
@@ -124,6 +125,7 @@ def test_long_hand():
         assert effect["effect"].values[0, k] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_numbers_and_order_of_columns_does_not_matter():
     X, y = drawn(300)
     X = X[["x0", "x1"]]
@@ -146,6 +148,7 @@ def test_groups_of_one_row_are_rows():
     np.testing.assert_allclose(groups["effect_se"], rows["effect_se"])
 
 
+@pytest.mark.thorough
 def test_rows_that_are_repeated_in_groups_have_the_errors_of_one():
     X, y = drawn(300)
     X = X[["x0", "x1"]]
@@ -177,6 +180,7 @@ def of_nothing(X, y):
     return lambda X: np.zeros(len(X))
 
 
+@pytest.mark.thorough
 def test_the_bins_end_where_a_hundredth_of_the_rows_is_farther_out():
     X, y = drawn(1000)
     X = X[["x0", "x1"]]
@@ -197,6 +201,7 @@ def test_the_bins_end_where_a_hundredth_of_the_rows_is_farther_out():
     assert f"{said}, x1: 19." in str(rs.summary(effect))
 
 
+@pytest.mark.thorough
 def test_the_points_at_the_ends_are_by_weight():
     X, y = drawn(1000)
     weights = np.where(X["x0"] > X["x0"].quantile(0.9), 0.01, 1.0)
@@ -210,6 +215,7 @@ def test_the_points_at_the_ends_are_by_weight():
         assert 0.008 <= weights[side].sum() / weights.sum() <= 0.01
 
 
+@pytest.mark.thorough
 def test_a_distant_row_moves_no_effect():
     """It is in no bin, and has a function of its own in the correction."""
     X, y = drawn(1000)
@@ -250,6 +256,7 @@ def test_bins_that_are_given_are_kept():
         assert effect["n_beyond"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["whole numbers", "dates", "array"])
 def test_rows_beyond_the_bins_of_other_columns(form):
     rng = np.random.default_rng(0)
@@ -279,6 +286,7 @@ def test_classes_are_probabilities():
     assert float(effect["usual_difference_pvalue"].sel(feature="x1")) > 0.01
 
 
+@pytest.mark.thorough
 def test_missing_values_take_part_in_other_features():
     X, y = drawn(400)
     X = X[["x0", "x1"]].copy()
@@ -371,6 +379,7 @@ def test_a_summary_says_the_usual_change_and_what_the_errors_hold(effect):
     assert "Debiased effects of formula, fitted 2 × 5 times" in text
 
 
+@pytest.mark.thorough
 def test_a_file_holds_it(effect, tmp_path):
     effect.to_netcdf(tmp_path / "outcome.nc")
     with xr.open_dataset(tmp_path / "outcome.nc") as read:
@@ -435,6 +444,7 @@ def test_intervals_hold_the_truth_and_noise_is_not_an_effect():
     assert np.mean(rejected) <= 0.05 + 3 * 0.044
 
 
+@pytest.mark.thorough
 def test_more_rows_have_a_finer_dictionary():
     """Of a learner that knows lines alone the bins of sin(2b) are right all the same.
 

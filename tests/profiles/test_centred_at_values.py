@@ -47,6 +47,7 @@ def test_at_the_first_point_it_is_start(X):
     assert found["curve_se"].values[0, 0] < 1e-12
 
 
+@pytest.mark.thorough
 def test_single_curves_bootstrap_and_differences(X):
     curves = rs.ice(model, X, "a", kind="centered", centering=VALUE, n_grid=9)
     profile = rs.pdp(model, X, "a", n_grid=9, centering=VALUE)

@@ -78,6 +78,7 @@ def test_paired_differences_are_sandwiches(make):
     assert (ratio < 1 + 32 / KISH).all()
 
 
+@pytest.mark.thorough
 def test_shapley_values_have_sandwiches():
     found = smooth(f, WEIGHT)["curve_se"].values[0]
     ratio = found / by_weights(lambda w: smooth(f, w)["curve"].values)
@@ -85,6 +86,7 @@ def test_shapley_values_have_sandwiches():
     assert (ratio < 1 + 32 / KISH).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("make", "centering"),
     [(averages, "start"), (smooth, "mean"), (means, "none")],
@@ -96,6 +98,7 @@ def test_missing_values_beside_the_curve(make, centering):
     assert 1 <= ratio < 1 + 16 / KISH
 
 
+@pytest.mark.thorough
 def test_effect_of_a_missing_value():
     def made(weight):
         return rs.local_effects(
@@ -118,6 +121,7 @@ def test_equal_precision_weights_are_none(make):
 GROUPS = np.repeat(np.arange(12), 5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "weight"), in_turn(["pdp", "m_plot", "shap"], [None, WEIGHT]))
 def test_pairs_in_groups_have_the_errors_of_the_difference(kind, weight):
     """A profile is linear in its model, so that of f - g has the error of the difference."""
@@ -196,6 +200,7 @@ def test_profiles_of_other_rows_add_their_variances(make, turned):
         np.testing.assert_allclose(found.degrees, expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "missing", "grouped"),
     [
@@ -233,6 +238,7 @@ def test_pairs_have_the_covariance_of_the_profile_of_the_difference(kind, missin
             np.testing.assert_allclose(found.degrees, degrees, rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_bins_that_only_one_has_rows_in_are_left_out():
     a = of_both(rs.m_plot, h)
     b = of_both(rs.m_plot, m, LEVELS[LEVELS["a"] < 3])
@@ -249,6 +255,7 @@ def test_bins_that_only_one_has_rows_in_are_left_out():
     assert rs.compare(none, b, rng=0)["reason"].values[0] == "the feature is constant"
 
 
+@pytest.mark.thorough
 def test_grids_bins_and_levels_must_be_the_same():
     a = of_both(rs.pdp, h)
     for other in ({"a": [0, 1, 2]}, {"a": [0, 1, 2, 3.5]}):
@@ -303,6 +310,7 @@ def test_pairs_must_be_of_the_same_rows_and_weights():
     assert close.attrs["source"] == "pairs of rows"
 
 
+@pytest.mark.thorough
 def test_sources_of_errors_and_refusals_of_groups():
     a, b = of_both(rs.ice, h), of_both(rs.ice, m)
     grouped = rs.std_error(a, groups=GROUPS)
@@ -321,6 +329,7 @@ def test_sources_of_errors_and_refusals_of_groups():
     assert "independent" in rs.compare(held, b).attrs["source"]
 
 
+@pytest.mark.thorough
 def test_draws_of_a_feature_are_its_own():
     """The first feature has the same draws, whatever comes after it."""
     a, b = of_both(rs.pdp, h), of_both(rs.pdp, m)

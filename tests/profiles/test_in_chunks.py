@@ -73,6 +73,7 @@ GRIDS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("centering", "weights"), in_turn(CENTERINGS, WEIGHTS))
 def test_the_numbers_of_memory(centering, weights):
     """Every centring with all weights, and each of them with all grids."""
@@ -84,6 +85,7 @@ def test_the_numbers_of_memory(centering, weights):
     )
 
 
+@pytest.mark.thorough
 @settings(deadline=None, max_examples=10)
 @given(st.lists(st.integers(0, N), max_size=6).map(sorted), st.booleans())
 def test_random_chunks(ends, weighted):
@@ -92,6 +94,7 @@ def test_random_chunks(ends, weighted):
     alike(found, rs.pdp(model, X, n_grid=6, **options))
 
 
+@pytest.mark.thorough
 def test_arrays_weights_and_files_in_chunks(tmp_path):
     values = X[["a", "b"]].to_numpy()
 
@@ -107,6 +110,7 @@ def test_arrays_weights_and_files_in_chunks(tmp_path):
     alike(rs.pdp(model, tmp_path / "rows.parquet", n_grid=5), rs.pdp(model, X, n_grid=5))
 
 
+@pytest.mark.thorough
 def test_what_follows_is_that_of_memory():
     chunked, whole = (rs.pdp(model, one, n_grid=6) for one in (in_parts(X, [200]), X))
     found, expected = (rs.confint(one)["curve_ci"] for one in (chunked, whole))
@@ -157,6 +161,7 @@ def test_every_chunk_is_asked_for_once():
     np.testing.assert_allclose(small["output_error"], whole["output_error"], rtol=1e-6, atol=1e-30)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("n_grid", "kind"), in_turn([4, 5, 6], ["quantile", "equal_width"]))
 def test_as_many_points_as_values(n_grid, kind):
     options = {"features": ["k", "b"], "n_grid": n_grid, "grid_kind": kind}

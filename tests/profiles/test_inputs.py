@@ -54,6 +54,7 @@ def test_points_and_levels_are_labelled():
     assert "n_missing" not in found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [rs.pdp, rs.ice, rs.m_plot])
 @pytest.mark.parametrize("kind", [None, "precision", "frequency"])
 def test_rows_are_counted(make, kind):
@@ -133,6 +134,7 @@ def test_whole_numbers_stay_whole_where_their_column_has_them(dtype):
         np.testing.assert_allclose(found["curve"].diff("grid"), [[1.5]])
 
 
+@pytest.mark.thorough
 def test_small_features_are_asked_for_together(monkeypatch):
     """As many features in a call as there is room for: 60, 140 and 40 rows, and none."""
 
@@ -157,6 +159,7 @@ def test_small_features_are_asked_for_together(monkeypatch):
     assert calls(240, batch_rows=200)[0] == [200, 40]
 
 
+@pytest.mark.thorough
 def test_blocks_have_the_rows_that_there_is_room_for(monkeypatch):
     """Four arrays of curves of 8 bytes a point; at least one row, and no more than a batch."""
     given = module.ProfileInputs.used(X, ["a"], ModelOptions())
@@ -212,6 +215,7 @@ def test_outputs_at_missing_values_must_be_finite():
         rs.pdp(bad, gaps, features="a", missing="bin", grid=[0.0, 1.0])
 
 
+@pytest.mark.thorough
 def test_several_outputs_beside_constants():
     found = rs.pdp(two, X[["one", "a"]].assign(i=1, k="u"), features=["one", "a"], n_grid=3)
     assert found["curve"].dims == ("output", "feature", "grid")
@@ -262,6 +266,7 @@ def test_grids_of_a_users_own():
 # --- few points -----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [rs.ice, rs.m_plot])
 def test_a_category_of_one_level_has_one_point(make):
     """The curve there is the mean output, with the error of a mean."""

@@ -148,6 +148,7 @@ def test_shapley_values_of_rows_without_a_value(centering, frequency):
     assert "missing_curve" not in none
 
 
+@pytest.mark.thorough
 def test_facts_of_shapley_values():
     found = rs.shap_dependence(None, X.fillna(1.0), features=["b", "a"], n_grid=4,
                                shap_values=f(X), grid_kind="equal_width")  # fmt: skip

@@ -35,6 +35,7 @@ def points(profile, name="a:b"):
     return [np.unique(row[f"grid_value_{side}"].dropna("grid")) for side in "ab"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pair", [("a", "b"), ("a", "k"), ("k", "m")])
 def test_averages_are_those_of_scikit_learn(X, pair):
     encoder = make_column_transformer((OneHotEncoder(), ["k", "m"]), remainder="passthrough")
@@ -84,6 +85,7 @@ def test_the_sources_are_those_of_one_feature(X):
     assert pair["curve_se"].attrs["source"] == single["curve_se"].attrs["source"] == "rows"
 
 
+@pytest.mark.thorough
 def test_centred_at_the_mean_over_the_nearest_pairs(X):
     profile = rs.pdp(model, X, [("a", "b")], n_grid=5)
     plain = rs.pdp(model, X, [("a", "b")], n_grid=5, centering="none")

@@ -40,6 +40,7 @@ def moved(fit, direction, size):
     return lambda rows: out.predict(rows)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "centering"), in_turn(PROFILES, CENTERINGS))
 def test_errors_of_parameters_are_derivatives_by_brute_force(name, centering):
     profile = PROFILES[name](FIT, centering=centering)
@@ -76,6 +77,7 @@ def test_the_slope_of_a_line_has_its_textbook_variance():
     assert np.isnan(at_start["p_value"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", [*CENTERINGS, "none"])
 def test_rows_are_those_of_the_profile_itself(centering):
     for make in (PROFILES["pdp"], PROFILES["m_plot"]):
@@ -109,6 +111,7 @@ def test_weights_take_the_rows_of_ice():
         assert_allclose(more[name], once[name], rtol=1e-8)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", [*CENTERINGS, "none"])
 def test_groups_of_one_row_are_rows(centering):
     for make in (PROFILES["m_plot"], lambda fit, **k: rs.pdp(fit, X, n_grid=5, **k)):
@@ -121,6 +124,7 @@ def test_groups_of_one_row_are_rows(centering):
         assert found["curve_se"].attrs["source"] == f"rows in {N} groups"
 
 
+@pytest.mark.thorough
 def test_groups_are_means_of_groups_of_equal_size():
     profile, curves = rs.pdp(FIT, X, n_grid=5, centering="none"), rs.ice(FIT, X, n_grid=5)
     found = rs.std_error(profile, curves, groups=GROUPS)
@@ -198,6 +202,7 @@ def test_everything_afterwards_takes_these_errors():
     assert compared.attrs["source"] == "rows and parameters against rows, independent"
 
 
+@pytest.mark.thorough
 def test_kept_rows_give_the_errors_of_rows_back():
     curves = rs.ice(FIT, X, n_grid=4)
     found = rs.std_error(rs.std_error(curves, model=FIT, X=X, groups=GROUPS))
@@ -338,6 +343,7 @@ def test_both_is_the_spread_of_repeated_studies():
     assert_allclose(np.sqrt(np.mean(np.square(errors), axis=0)), spread, rtol=0.195)
 
 
+@pytest.mark.thorough
 def test_parametric_takes_the_place_of_results():
     inner = parametric(FIT)
     again = rs.Parametric(
@@ -463,6 +469,7 @@ def test_one_row_without_a_value_is_missing(missing):
     assert_allclose(found["curve_se"], 0.25 * np.abs(profile["curve"]), atol=1e-8)
 
 
+@pytest.mark.thorough
 def test_groups_of_labelled_rows_of_the_model():
     """Without kept rows the labels are those of the table."""
     rows = TABLE.set_axis([f"r{number:02d}" for number in range(30)])

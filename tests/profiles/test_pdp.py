@@ -53,6 +53,7 @@ def same(a, b, tolerance=1e-12):
 # --- oracles --------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 def test_pdp_and_ice_are_those_of_scikit_learn(X, weighted):
     table = X[["a", "b", "c"]]
@@ -70,6 +71,7 @@ def test_pdp_and_ice_are_those_of_scikit_learn(X, weighted):
         )
 
 
+@pytest.mark.thorough
 def test_every_class_of_a_classifier_from_one_pass(X):
     table = X[["a", "b"]]
     y = np.digitize(table["a"] + table["b"], [-0.5, 0.5])
@@ -116,6 +118,7 @@ def test_a_product():
     np.testing.assert_allclose(row["curve_offset"], -X[:, 1].mean(), rtol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("centering", "kind"),
     in_turn(["mean", "none", "start", "integral"], ["precision", "frequency", None]),
@@ -285,6 +288,7 @@ def test_a_background_of_other_levels_is_refused():
         rs.shap_dependence(_by_level, X, background=X.assign(k="q"))
 
 
+@pytest.mark.thorough
 def test_by_default_all_columns_but_identifiers():
     X = pd.DataFrame({"a": np.arange(20.0), "n": [0, 1] * 10, "k": list("uv") * 10})
     model = lambda X: X["a"] + X["n"] * (X["k"] == "u")  # noqa: E731
@@ -362,6 +366,7 @@ def test_whole_numbers_stay_whole_for_the_model(X):
 # --- invariants -----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "integral", "none"])
 def test_frequencies_are_repeated_rows(X, centering):
     weight = np.random.default_rng(1).integers(0, 4, len(X))
@@ -505,6 +510,7 @@ def well_known(found):
     return se.where(se > se.max("grid") / 3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scheme", ["multinomial", "bayesian", "poisson"])
 def test_replicates_vary_as_the_standard_errors_say(curves, found, scheme):
     boot = rs.bootstrap(curves, found, n_resamples=1200, scheme=scheme, rng=0)
@@ -519,6 +525,7 @@ def test_replicates_vary_as_the_standard_errors_say(curves, found, scheme):
         assert float(np.abs(width - 1).max()) < 0.2
 
 
+@pytest.mark.thorough
 def test_a_replicate_is_the_profile_of_its_rows(X, curves):
     """By brute force: the weights of one replicate, given as frequencies."""
     seed = np.random.default_rng(3).spawn(1)[0]
@@ -534,6 +541,7 @@ def test_a_replicate_is_the_profile_of_its_rows(X, curves):
             np.testing.assert_allclose(one[name], direct[name], rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_groups_are_drawn_together(X, found, curves):
     twice = pd.concat([X, X], ignore_index=True)
     grid = {"a": found["grid_value"].values[0], "k": ["w", "u", "v"]}
@@ -722,6 +730,7 @@ def test_methods_that_do_not_fit(found, X):
 # --- pictures -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_pictures_show_what_they_say(X, found, curves):
     panel = rs.plots.profile(curves, "a")
     assert [text.get_text() for text in panel.get_legend().get_texts()] == [
@@ -763,6 +772,7 @@ def answers(X):
     return np.where(np.isnan(a), 3 + 2 * b, a * (1 + b)) + own.to_numpy() * (1 + b)
 
 
+@pytest.mark.thorough
 def test_rows_without_a_value_are_rows_of_the_curve():
     X = gapped(300, np.random.default_rng(1))
     there, b = X["a"].notna().to_numpy(), X["b"].to_numpy()
@@ -813,6 +823,7 @@ def test_rows_without_a_value_are_rows_of_the_curve():
     assert "missing_curve" not in dropped
 
 
+@pytest.mark.thorough
 def test_a_missing_level_is_a_level():
     X = gapped(300, np.random.default_rng(1))
     found = rs.pdp(answers, X, features="k", centering="none", missing="bin")
@@ -842,6 +853,7 @@ def test_a_missing_level_is_a_level():
         rs.pdp(answers, taken, features="k", missing="bin")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "none"])
 def test_repeated_rows_without_a_value(centering):
     X = gapped(80, np.random.default_rng(3))
@@ -859,6 +871,7 @@ def test_repeated_rows_without_a_value(centering):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("factor", [-3.0, 1e6])
 def test_the_mark_beside_the_axis_goes_with_the_output(factor):
     X = gapped(100, np.random.default_rng(3))
@@ -886,6 +899,7 @@ def test_m_plot_of_rows_without_a_value():
     same(found[list(dropped.data_vars)], dropped)
 
 
+@pytest.mark.thorough
 def test_replicates_vary_as_the_errors_say_with_missing_rows():
     X = gapped(250, np.random.default_rng(1))
     z = {"a": [-1.5, 0, 1.5]}
@@ -963,6 +977,7 @@ def test_several_outputs_and_files_and_pictures_of_missing_rows(tmp_path):
     np.testing.assert_allclose(slopes["ice"][0], np.tile(1 + X["b"], (40, 1)), atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_a_feature_that_is_constant_but_for_gaps():
     X = gapped(50, np.random.default_rng(3))
     X.loc[X["a"].notna(), "a"] = 1.0
@@ -983,6 +998,7 @@ def test_a_feature_that_is_constant_but_for_gaps():
 # --- methods over levels --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_methods_over_levels_in_any_order():
     rng = np.random.default_rng(2)
     X = pd.DataFrame(
@@ -1208,6 +1224,7 @@ def test_heterogeneity_of_m_plots_leaves_out_bins_of_one_row():
     assert np.isnan(alone["heterogeneity_output"]).all()
 
 
+@pytest.mark.thorough
 def test_bands_of_m_plots_with_bins_without_rows(rng):
     """reliability.md 12: "df <= 0"."""
     x = np.r_[rng.uniform(0, 1, 50), rng.uniform(2, 4, 50)]

@@ -74,6 +74,7 @@ def test_a_point_that_no_row_changes_has_no_acceleration():
     assert boot["curve_acceleration"].values[0, 1] > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("make", [ice, m_plot])
 def test_blocks_of_draws_are_one(make, monkeypatch):
     """Three draws at a time, or one where a single one is already too many."""
@@ -95,6 +96,7 @@ def test_blocks_of_draws_are_one(make, monkeypatch):
         xr.testing.assert_allclose(parts, whole)
 
 
+@pytest.mark.thorough
 def test_what_comes_with_replicates():
     """Facts of the points and the bins, and how many points a replicate left without a curve."""
     found = m_plot()

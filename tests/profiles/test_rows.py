@@ -68,6 +68,7 @@ def test_the_spline_is_that_of_scipy(smoothing, weighted, monkeypatch):
     np.testing.assert_allclose(found, oracle((grid - x.min()) / np.ptp(x)), atol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 def test_fewer_knots_than_places(weighted, monkeypatch):
     """The curve is as with all knots, up to a hundredth of its error."""
@@ -230,6 +231,7 @@ def test_two_shap_dependences(X):
     assert (rs.compare(a, b, n_draws=500, rng=0)["difference_se"] > paired["difference_se"]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["m_plot", "shap"])
 def test_several_outputs_gaps_and_files(X, kind, tmp_path):
     found = made(kind, X)
@@ -283,6 +285,7 @@ def test_the_intervals_of_a_spline_hold_the_expected_smooth():
     assert 0.85 < rates[1] < rates[0] + 0.01
 
 
+@pytest.mark.thorough
 def test_what_has_its_rows_comes_alone():
     X = np.random.default_rng(0).normal(size=(60, 2))
     for made in (rs.m_plot(lambda X: X[:, 0] ** 2, X), rs.ice(lambda X: X[:, 0] ** 2, X)):
@@ -366,6 +369,7 @@ def test_replicates_of_curves_have_the_divisor_of_their_weights(X):
             np.testing.assert_allclose(alone.spread[draw], np.sqrt(square * factor))
 
 
+@pytest.mark.thorough
 def test_influences_of_curves_of_derivatives_and_of_few_rows(X):
     one = rs.ice(f, X[:1], features="a", grid=[0.0, 1.0])
     assert np.isnan(rows_behind(one, "a").replicates(np.ones((1, 1)), "mean").spread).all()

@@ -82,6 +82,7 @@ def test_pdp_asks_for_every_row_at_every_point(table):
     assert len(model.rows) == tree.attrs["model_calls"] == 4
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("batch", "calls"), [(10_000, 1), (900, 5), (400, 9), (7, 522)])
 def test_pdp_asks_in_batches(table, monkeypatch, batch, calls):
     whole = rs.regional_pdp(mixed, table, "x0", n_grid=9)
@@ -120,6 +121,7 @@ def test_given_shapley_values_need_no_model(table):
 # r-ALE is the search of `regions` ----------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "loss"), [("none", "output"), ("precision", "index"), ("frequency", "output")]
 )
@@ -155,6 +157,7 @@ def test_ale_curve_is_that_of_the_rows_of_the_node(table):
 # r-PDP's loss ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["none", "precision", "frequency"])
 def test_pdp_loss_is_that_of_a_plain_loop(table, kind, rng):
     weights = weights_of(kind, len(table), rng)
@@ -180,6 +183,7 @@ def test_pdp_loss_is_that_of_a_plain_loop(table, kind, rng):
         assert int(tree["n_obs"][number]) == n
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "column"),
     in_turn(["none", "precision", "frequency"], ["quantile", "exact", "equal_width", "nominal"]),
@@ -273,6 +277,7 @@ def test_additive_models_have_nothing_to_find(table):
 # math [53] ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("test", [None, "permutation", "honest"])
 def test_two_regimes_uncorrelated(test):
     X = EXAMPLE.sample(500, rng=1)
@@ -364,6 +369,7 @@ def test_curves_have_no_share_that_bins_leave():
             rs.regional_pdp(EXAMPLE.model, X, "x1", **given)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("makes", "facts"),
     [
@@ -388,6 +394,7 @@ def test_tables_of_these_trees_say_what_was_lost(makes, facts, table):
     rs.plots.tree(tree)
 
 
+@pytest.mark.thorough
 def test_trees_are_trees_as_any_other(tmp_path):
     X = EXAMPLE.sample(400, rng=0)
     new = EXAMPLE.sample(50, rng=1)
@@ -540,6 +547,7 @@ class TestShap:
         assert_allclose(tree["loss"], given["loss"], rtol=1e-6)
         assert_allclose(tree["curve"], given["curve"], atol=1e-9)
 
+    @pytest.mark.thorough
     def test_regions_by_a_column_of_texts(self):
         """Its Shapley values are those of the same model of numbers."""
         pytest.importorskip("shap", reason="needs the library shap")
@@ -568,6 +576,7 @@ class TestShap:
             rs.regional_shap(lambda X: X["a"], numbers, "a", background=numbers[["a"]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_bins", [1, 2, 4])
 def test_regions_in_which_the_feature_is_constant(n_bins, rng):
     """reliability.md 13: "inhomogeneous shape"."""

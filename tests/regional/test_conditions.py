@@ -8,6 +8,7 @@ import rhale_stats as rs
 from rhale_stats.regional.splits import as_json, of_json, readable
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [

@@ -72,6 +72,7 @@ def test_of_many_rows_some_are_searched_and_all_are_counted(options, monkeypatch
     assert tree.attrs["min_obs"] == options.get("min_obs", int(WEIGHT.sum()) // 20)
 
 
+@pytest.mark.thorough
 def test_nodes_of_weighted_rows_are_counted_by_rows(monkeypatch):
     monkeypatch.setattr(chunks, "MAX_ROWS", 500)
     weights = np.where(WEIGHT > 0, 0.5 + WEIGHT / 7, 0.0)
@@ -101,6 +102,7 @@ def test_conditioning_in_chunks(monkeypatch):
         rs.regions(chunked, "x1", conditioning=dd.from_pandas(OTHER[:-1], npartitions=2))
 
 
+@pytest.mark.thorough
 def test_rows_are_drawn_from_all_stretches_whatever_the_chunks(monkeypatch):
     monkeypatch.setattr(chunks, "MAX_ROWS", 100)
     memory = local()
@@ -121,6 +123,7 @@ def three_regions(**options):
 REGION = np.where(X["x3"] <= 0, 0, np.where(X["x2"] <= 0, 1, 2))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "given"), in_turn(["none", "precision", "frequency"], ["features", "table", "chunks"])
 )
@@ -171,6 +174,7 @@ def test_as_many_rows_of_a_region_as_their_share(min_obs, most, expected, monkey
     assert (memory.some, memory.facts, memory.n_rows(7)) == (None, {}, 7)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("named", [False, True])
 def test_columns_and_groups_of_the_rows_that_are_searched(named, monkeypatch):
     index = [f"r{k}" for k in range(N)] if named else None
@@ -189,6 +193,7 @@ def test_columns_and_groups_of_the_rows_that_are_searched(named, monkeypatch):
     assert searched(chunked, monkeypatch).conditioning is None
 
 
+@pytest.mark.thorough
 def test_small_samples_have_ten_rows_in_a_region(monkeypatch):
     few = three_regions().isel(obs=slice(210)).chunk(obs=50)
     monkeypatch.setattr(chunks, "MAX_ROWS", 150)

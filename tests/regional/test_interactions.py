@@ -29,6 +29,7 @@ def local_of(X, jacobian, **options):
     return rs.local_effects(None, X, jacobian=jacobian, features=list(X.columns), **options)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["index", "output"])
 def test_entries_are_the_best_splits_of_single_columns(rng, loss):
     X, jacobian = interacting(rng)

@@ -50,6 +50,7 @@ def cheapest(nodes, price):
     return min((n, tree) for total, n, tree in found if total <= least + 1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(20))
 def test_the_sequence_holds_the_cheapest_tree_at_every_price(seed):
     rng = np.random.default_rng(seed)
@@ -260,6 +261,7 @@ def test_folds_are_parts_of_rows_or_of_groups():
     assert sorted(np.concatenate(found)) == rows.tolist()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_pruning_by_hand(seed, grouped):

@@ -147,6 +147,7 @@ def problem_and_node(local, rule, loss, min_obs=15):
     return problem, axis, problem.node(np.arange(rows.n_rows), 0.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rule", "kind"), in_turn(RULES, WEIGHT_KINDS), ids=repr)
 def test_losses_of_all_candidates(rng, rule, kind):
     """To 1e-9: what is left is rounding of sums in another order. Losses take turns."""
@@ -433,6 +434,7 @@ def test_columns_that_coincide_leave_nothing_to_split():
     assert_array_equal(tree["pvalue"], [np.nan])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("thresholds", "kind"), in_turn(["quantile", "equal_width", "exact"], WEIGHT_KINDS)
 )
@@ -476,6 +478,7 @@ def test_what_a_tree_says_is_what_its_rows_are(rng, thresholds, kind):
     assert_array_equal(rs.assign(tree, other), tree["region_of_row"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("thresholds", ["quantile", "equal_width", "exact"])
 def test_frequency_weights_are_repeated_rows(rng, thresholds):
     X, jacobian, other = sample(rng)
@@ -501,6 +504,7 @@ def test_rows_of_frequency_weights_are_counted_for_a_constant_feature():
     assert rs.regions(local, "x0")["n_obs"][0] == 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["index", "output"])
 def test_equivariance(rng, loss):
     """x -> c x + d, f -> a f + b: the same rows, drops and p-values; losses in the new units."""
@@ -519,6 +523,7 @@ def test_equivariance(rng, loss):
     assert_allclose(two["loss"], unit * one["loss"], rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_order_of_rows_and_columns(rng):
     X, jacobian, other = sample(rng)
     options = {"bins": rs.OptimalBins(30), "min_drop": 0.02}
@@ -602,6 +607,7 @@ def test_constant_conditioning_columns(rng):
     assert tree.sizes["node"] == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["precision", "frequency"])
 def test_rows_of_weight_zero_are_absent(rng, kind):
     X, jacobian, other = sample(rng)
@@ -630,6 +636,7 @@ def test_more_rows_asked_for_than_half_of_them(rng):
     assert str(tree["best"][0].values) == ""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "test", "thresholds"),
     [
@@ -759,6 +766,7 @@ def test_refining_a_threshold_ends():
     assert str(tree["condition_feature"][1].values) == "x3"
 
 
+@pytest.mark.thorough
 @every_weight
 @pytest.mark.parametrize("values", ["distinct", "repeated"])
 @pytest.mark.parametrize("number", [0, 3, -1])
@@ -789,6 +797,7 @@ def test_refined_is_the_best_threshold_between_the_neighbours(rng, kind, values,
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_thresholds", [1, 2, 20])
 def test_refined_thresholds_are_better_than_quantiles(rng, n_thresholds):
     X, jacobian, _ = sample(rng)
@@ -908,6 +917,7 @@ def test_rows_without_a_value_have_no_region(kind, grouped):
         assert_allclose(matrix["loss_drop"].sel(feature=name), drop.sel(feature=name), rtol=1e-6)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("draw", ["normal", "uniform", "exponential"])
 def test_a_jump_of_all_rows_hides_no_regions(draw):
     """f = 1(x > .3) + x 1(u > 0): rows differ by u, not by the jump, which all have in common.

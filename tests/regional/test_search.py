@@ -212,6 +212,7 @@ def stepwise(cut, n=1200, n_thresholds=3, scale=1.0, **options):
     return SplitTree(problem, [column], settings, rng), problem.node(np.arange(n), 0.0), column
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_thresholds", [1, 3, 20])
 @pytest.mark.parametrize("cut", [2, 18, 19, 298, 299, 300, 598, 1196])
 def test_a_jump_is_found_among_many_values(cut, n_thresholds):

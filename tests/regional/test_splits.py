@@ -51,6 +51,7 @@ def test_the_other_features_by_default(local):
         assert_array_equal(one.values, local["x"].sel(feature=one.name))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("values", "kind", "levels"),
     [
@@ -169,6 +170,7 @@ def test_quantile_cuts_with_ties():
     assert_array_equal(quantile_cuts(np.ones(10), 3), [])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [1, 2, 20, 63, 64, 65, 255, 256, 300])
 def test_codes_of_thresholds(rng, n):
     """Comparing and searching give the same codes; a value on a threshold is on its left."""
@@ -236,6 +238,7 @@ def test_levels_that_left_the_node_are_not_tried(local):
 # --- in words ------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
@@ -327,6 +330,7 @@ def numeric(name, operator, cut):
     return Condition(name, operator, f"{name} {operator} {cut:g}", threshold=cut)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("path", "expected"),
     [

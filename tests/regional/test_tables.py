@@ -91,6 +91,7 @@ def test_a_line_a_pair():
     pd.testing.assert_frame_equal(rs.tidy(matrix()), expected)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("loss", "text"),
     [

@@ -10,6 +10,7 @@ from rhale_stats.printing.text import plain
 from rhale_stats.reporting.page import csv_link, csv_text, file_name, guarded, json_link
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@a", "\tx", "\rx", "  =1"])
 def test_texts_that_would_be_formulas_get_an_apostrophe(text):
     assert guarded(text) == f"'{text}"

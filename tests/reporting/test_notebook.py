@@ -1,8 +1,11 @@
 """An explanation in a notebook."""
 
+import pytest
+
 from tests.reporting.test_report import Elements
 
 
+@pytest.mark.thorough
 def test_it_is_small_and_says_what_the_print_says(explained):
     html = explained._repr_html_()
     assert len(html.encode()) < 60_000
@@ -19,6 +22,7 @@ def test_it_is_shown_once_where_styles_are_not(explained):
     assert body["style"] == "display:none"
 
 
+@pytest.mark.thorough
 def test_its_style_touches_nothing_else(explained):
     style = Elements(explained._repr_html_()).texts["style"][0]
     for rule in style.split("\n")[:3]:
@@ -26,6 +30,7 @@ def test_its_style_touches_nothing_else(explained):
     assert style.count(".rs-repr {\n") == 1
 
 
+@pytest.mark.thorough
 def test_many_features_are_cut(explained_many):
     page = Elements(explained_many._repr_html_())
     assert "The first 14 features" in page.texts["caption"][0]

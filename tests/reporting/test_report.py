@@ -72,6 +72,7 @@ def page(html):
 # --- what it says ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_every_section_is_a_question(page):
     assert page.texts["h1"] == ["What moves weight"]
     assert page.texts["h2"] == [
@@ -94,6 +95,7 @@ def test_it_says_what_the_print_says(explained, page):
     assert any("takes away 100 %" in one for one in page.texts["li"])
 
 
+@pytest.mark.thorough
 def test_without_outcomes_nothing_is_said_of_trust(tmp_path):
     found = rs.explain(mixed, table(100), progress=False)
     html = rs.report(found, tmp_path / "a.html").read_text(encoding="utf-8")
@@ -115,6 +117,7 @@ def test_numbers_are_inside(page, explained):
     assert len(values) == 1 + len(line["effect"])
 
 
+@pytest.mark.thorough
 def test_a_saved_explanation_gives_the_same_report(explained, html, tmp_path):
     explained.to_netcdf(tmp_path / "tree.nc")
     again = xr.open_datatree(tmp_path / "tree.nc").load()
@@ -168,6 +171,7 @@ def evil(tmp_path_factory):
     return rs.report(found, tmp_path_factory.mktemp("evil") / "report.html")
 
 
+@pytest.mark.thorough
 def test_names_are_text(evil):
     html = evil.read_text(encoding="utf-8")
     page = Elements(html)
@@ -355,6 +359,7 @@ def test_levels_that_few_rows_have_are_not_named(tmp_path):
     assert "Levels with fewer than 5 rows are not shown: 1." in html
 
 
+@pytest.mark.thorough
 def test_many_features_keep_to_a_size(explained_many, tmp_path):
     path = rs.report(explained_many, tmp_path / "r.html")
     page = Elements(path.read_text(encoding="utf-8"))

@@ -20,6 +20,7 @@ def test_scales_are_straight():
     assert scale.ticks(6) == [(0, "0"), (2, "2"), (4, "4"), (6, "6"), (8, "8"), (10, "10")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("most", [3, 4, 7])
 @pytest.mark.parametrize("ends", [(0, 1), (-3, 17), (1e6, 1e6 + 3), (-1e-7, 2e-7), (5, 9e8)])
 def test_ticks_are_few_and_on_the_scale(ends, most):

@@ -78,6 +78,7 @@ VERBS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("what", "verb"), in_turn(OTHERS, VERBS))
 def test_another_models_local_effects_are_refused(local, effect, of_second, verb, what):
     """code.md B4: counts and weights of the bins were all that was compared."""
@@ -90,6 +91,7 @@ def test_another_models_local_effects_are_refused(local, effect, of_second, verb
         VERBS[verb](other(local, of_second, what), effect)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("verb", VERBS)
 def test_effects_without_a_fingerprint_compare_means(local, effect, of_second, verb):
     """Files of earlier versions have none: counts, weights and means are compared."""
@@ -116,6 +118,7 @@ def test_pairs_that_are_swapped_are_refused(local, effect, of_second):
         rs.compare(effect, b, paired=(local, of_second, local))
 
 
+@pytest.mark.thorough
 def test_pairs_of_two_tables_are_refused(X, local, effect):
     other_rows = rs.local_effects(first, np.random.default_rng(1).uniform(-1, 1, (N, 2)))
     b = rs.rhale(other_rows, bins=BINS)
@@ -126,6 +129,7 @@ def test_pairs_of_two_tables_are_refused(X, local, effect):
         rs.compare(effect, rs.rhale(named, bins=BINS), paired=(local, named))
 
 
+@pytest.mark.thorough
 def test_replicates_of_another_model_are_refused(local, effect, of_second):
     b = rs.rhale(of_second, bins=BINS)
     boot = rs.bootstrap(of_second, b, n_resamples=40, rng=0)
@@ -162,6 +166,7 @@ def test_replicates_of_another_models_profile_are_refused(X, make):
         rs.confint(b, boot)
 
 
+@pytest.mark.thorough
 def test_replicates_of_other_h_statistics_are_refused(X):
     a, b = (
         rs.h_statistic(model, X[:40], keep_answers=True, progress=False)
@@ -199,6 +204,7 @@ def test_a_check_of_another_model_does_not_debias(local, effect, of_second):
     rs.debias(effect, rs.check_unbiased(local, effect))
 
 
+@pytest.mark.thorough
 def test_trees_of_another_model_are_refused(X, local, of_second):
     tree = rs.regions(of_second, "x0")
     rs.regional_rhale(of_second, tree, bins=BINS)
@@ -214,6 +220,7 @@ def test_trees_of_another_model_are_refused(X, local, of_second):
         rs.regional_rhale(local, both, bins=BINS)
 
 
+@pytest.mark.thorough
 def test_trees_of_profiles_take_any_model_of_their_rows(X, local):
     """They have no local effects; rows of others are refused."""
     tree = rs.regional_pdp(second, X, "x0", n_grid=5)
@@ -222,6 +229,7 @@ def test_trees_of_profiles_take_any_model_of_their_rows(X, local):
         rs.regional_rhale(rs.local_effects(first, X[::-1]), tree, bins=BINS)
 
 
+@pytest.mark.thorough
 def test_regions_know_their_own_rows(of_second):
     effect = rs.regional_rhale(of_second, rs.regions(of_second, "x0"), bins=BINS)
     assert effect.sizes["region"] > 1
@@ -264,6 +272,7 @@ def test_weights_are_rows_too(X, kind):
         rs.std_error(effect, scaled, groups=np.arange(N) // 2)
 
 
+@pytest.mark.thorough
 def test_selected_features_missing_rows_and_files_are_known_again(tmp_path):
     rng = np.random.default_rng(3)
     frame = pd.DataFrame(rng.normal(size=(N, 3)), columns=["a", "b", "c"])
@@ -325,6 +334,7 @@ def test_a_fingerprint_sees_every_value(rng):
     assert len(found) == 3 + 2 * 20 + 3
 
 
+@pytest.mark.thorough
 def test_more_features_than_an_attribute_holds_are_not_known(tmp_path, monkeypatch):
     """An attribute of a netCDF file holds 64 kB, of some 1500 features."""
     assert MAX_TEXT_BYTES < 2**16
@@ -366,6 +376,7 @@ class Classifier:
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "asked", [{}, {"output": "no"}, {"scale": "logit"}, {"scale": "decision"}, {"output": "yes"}]
 )
@@ -441,6 +452,7 @@ LABELS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", LABELS)
 def test_series_of_groups_and_strata_go_by_their_labels(rng, kind):
     """reliability.md 8: they went by position."""
@@ -480,6 +492,7 @@ def test_series_of_groups_and_strata_go_by_their_labels(rng, kind):
     rs.std_error(effect, local, groups=foreign.to_numpy())
 
 
+@pytest.mark.thorough
 def test_series_go_by_position_where_rows_have_no_labels(X, rng):
     """Arrays have none, nor has an index that repeats itself."""
     groups = np.arange(N) // 4
@@ -589,6 +602,7 @@ def test_rows_that_are_not_used_need_no_group(X):
     xr.testing.assert_identical(rs.std_error(effect, local, groups=groups), expected)
 
 
+@pytest.mark.thorough
 def test_groups_of_any_labels(local, effect):
     """Numbers among texts cannot be sorted, which was an error from inside NumPy."""
     number = np.arange(N) // 4
@@ -631,6 +645,7 @@ def test_orders_by_a_target_and_shapley_values_go_by_labels(rng):
     )
 
 
+@pytest.mark.thorough
 def test_conditioning_of_other_rows_is_refused(rng):
     frame = pd.DataFrame(rng.uniform(-1, 1, (60, 2)), columns=["a", "b"])
     local = rs.local_effects(lambda frame: frame["a"] * frame["b"], frame)
@@ -685,6 +700,7 @@ def test_edited_local_effects_are_refused(local, edit, said):
             verb(edit(local))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("changed", [lambda d: d * 2, lambda d: d + d, lambda d: -d])
 def test_arithmetic_on_whole_results_is_refused(changed):
     """xarray keeps attributes in arithmetic: standard errors from changed moments were printed.

@@ -178,6 +178,7 @@ def test_replicates_have_edges_of_bins_along_a_dimension_of_their_own():
     assert_allclose(some["effect_acceleration"], whole["effect_acceleration"].isel(feature=[1]))
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_arviz_takes_replicates_as_they_come():
     """Of whichever version: all variables, without a choice or a change."""
@@ -187,6 +188,7 @@ def test_arviz_takes_replicates_as_they_come():
     assert {"average_effect[skewed]", "effect[number, 2]"} <= set(table.index)
 
 
+@pytest.mark.thorough
 def test_a_result_is_small():
     """At most 12 variables, 9 coordinates, 4 dimensions, and a table that fits into the memory."""
     X = np.random.default_rng(0).normal(size=(1000, 10))
@@ -201,6 +203,7 @@ def test_a_result_is_small():
     assert len(result.isel(feature=[0]).to_dataframe()) == 40 * 41 * 17
 
 
+@pytest.mark.thorough
 def test_a_file_holds_the_same(tmp_path):
     effect = rs.confband(rs.confint(rs.ale(model, table())), rng=0)
     effect.to_netcdf(tmp_path / "effect.nc")
@@ -219,6 +222,7 @@ def test_one_form_of_the_other_and_nothing_of_anything_else():
     assert compact(local) is local
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "damage",
     [

@@ -73,6 +73,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in FUNCTIONS if "groups" not in name])
 def test_each_region_is_an_effect_of_its_own_rows(local, tree, effect, name):
     regional = FUNCTIONS[name](local, effect)
@@ -85,6 +86,7 @@ def test_each_region_is_an_effect_of_its_own_rows(local, tree, effect, name):
         assert_same(regional.transpose("region", *order, ...), number, expected)
 
 
+@pytest.mark.thorough
 def test_groups_are_those_of_all_rows(local, tree, effect):
     regional = FUNCTIONS["std_error, groups"](local, effect)
     for number in range(2):
@@ -93,6 +95,7 @@ def test_groups_are_those_of_all_rows(local, tree, effect):
         assert_same(regional, number, expected)
 
 
+@pytest.mark.thorough
 def test_tables_name_the_region(local, tree, effect):
     for table in (rs.tidy, rs.glance):
         regional = table(effect)
@@ -112,6 +115,7 @@ def test_the_summary_says_which_region(effect):
     assert text.count("Bins: OptimalBins") == 1  # a note that all share is read once
 
 
+@pytest.mark.thorough
 def test_one_region_is_an_effect_like_any_other(local, tree, effect):
     part = effect.isel(region=1)
     own, single = alone(local, tree, 1)
@@ -139,6 +143,7 @@ def test_predict_and_mae_by_region(local, tree, effect):
         assert_allclose(curve.isel(region=number), rs.predict(single, [-0.5, 0.5], "x0"))
 
 
+@pytest.mark.thorough
 def test_a_tree_without_splits_has_one_region(local):
     """One region has the dimension, and its labels, as several have."""
     tree = rs.regions(local, "x1", max_depth=0)

@@ -54,6 +54,7 @@ def test_by_names(results, name):
     plt.close("all")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["ale", "profiles"])
 def test_along_a_dimension_of_xarray(results, name):
     both = results[name]

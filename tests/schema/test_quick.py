@@ -19,6 +19,7 @@ def effect():
     return rs.confint(rs.rhale(local, bins=rs.EqualWidthBins(4)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "place",
     [

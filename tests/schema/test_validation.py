@@ -29,6 +29,7 @@ def two_outputs(X):
     return np.column_stack([X["x1"], X["x1"] * X["x3"]])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "arguments", "group", "fields"),
     [

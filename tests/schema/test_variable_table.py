@@ -47,6 +47,7 @@ APART = {"region_of_row"}
 OWN_WORDS = {kinds.SURFACE}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", VARIABLES, ids=lambda kind: kind.name)
 def test_variables_are_those_of_the_table(kind):
     table, result = VARIABLES[kind], complete(RESULTS[kind]())

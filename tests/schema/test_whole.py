@@ -168,6 +168,7 @@ def test_what_was_taken_or_replaced_is_named(made, kind, damage, call, said):
         call(damage(made[kind]))
 
 
+@pytest.mark.thorough
 def test_parts_of_files_that_belong_together_are_refused(made, tmp_path):
     made["pdp"].to_netcdf(tmp_path / "pdp.nc")
     made["rhale"].to_netcdf(tmp_path / "rhale.nc")
@@ -182,6 +183,7 @@ def test_parts_of_files_that_belong_together_are_refused(made, tmp_path):
         rs.predict(effect.drop_vars("moments"), AT, "a")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["std_error", "pdp", "ale", "over_models"])
 def test_what_was_selected_turned_or_copied_is_whole(made, kind):
     result = made[kind]
@@ -207,6 +209,7 @@ def test_errors_of_the_users_own_functions_stay_theirs(made):
         )
 
 
+@pytest.mark.thorough
 def test_a_result_is_not_printed_or_written_otherwise(made, tmp_path):
     effect = made["rhale"]
     effect.to_netcdf(tmp_path / "effect.nc")

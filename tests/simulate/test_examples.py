@@ -77,6 +77,7 @@ def test_samples_are_reproducible_and_labelled(example):
 CENTERINGS = ["mean", "start", "integral"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("example", "centering"),
     [
@@ -181,6 +182,7 @@ def test_truth_without_closed_form():
 # --- along the axis ------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @every
 def test_cells_of_a_truth_are_its_functions(example):
     """2000 equal cells between the outer edges; those without a break are mu(z) at their middle."""
@@ -241,6 +243,7 @@ def test_cells_of_a_constant_feature():
         assert row[name].isnull().all(), name
 
 
+@pytest.mark.thorough
 def test_truth_survives_a_file(tmp_path):
     example = simulate.OppositeGroups()
     local = rs.local_effects(None, example.sample(50, rng=0), jacobian=example.jacobian)
@@ -251,6 +254,7 @@ def test_truth_survives_a_file(tmp_path):
 # --- dense truths --------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "example", [simulate.Quadratic(), simulate.PiecewiseLinear()], ids=lambda e: type(e).__name__
 )
@@ -272,6 +276,7 @@ def test_dense_truth_is_near_the_exact_one(example):
     assert float(middle) < 0.02
 
 
+@pytest.mark.thorough
 def test_dense_truth_is_an_effect_with_its_noise():
     example = simulate.Quadratic()
     X = example.sample(5000, rng=0)
@@ -302,6 +307,7 @@ def test_dense_truth_of_one_row_and_of_none(rng):
         rs.simulate.dense_truth(None, 2 * x, x, 2, features="age")
 
 
+@pytest.mark.thorough
 @every
 def test_variances_of_partitions_differ_by_their_bin_errors_alone(example):
     """Corollary 2 of the paper: the least of one, added up along the axis, is that of the other."""

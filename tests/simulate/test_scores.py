@@ -73,6 +73,7 @@ def test_two_bins_by_hand():
     assert found["n_missing"] == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("of_truth", CENTERINGS)
 @pytest.mark.parametrize(
     ("centering", "offset"),
@@ -125,6 +126,7 @@ def test_noise_of_a_dense_truth_is_no_bin_error():
     assert score(effect, noisy)["L_rho"] == pytest.approx(np.sqrt(1 / 4 - 1 / 8))
 
 
+@pytest.mark.thorough
 def test_an_effect_is_a_truth_by_its_bins():
     """Its cells have few rows each, so that noise would pass for bin error."""
     rng = np.random.default_rng(0)
@@ -172,6 +174,7 @@ def brute_force(example, effect, centering):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("centering", CENTERINGS)
 @pytest.mark.parametrize(
     "example",
@@ -215,6 +218,7 @@ def test_scores_on_bins_are_differences_from_the_truth(centering):
     assert found["curve_max_error"] >= at_edges - 1e-9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("centering", "example"),
     in_turn(CENTERINGS, [simulate.Quadratic(sd=0.5), simulate.PiecewiseLinear()]),
@@ -304,6 +308,7 @@ def test_replicates_are_scored_one_by_one(same_truth):
     assert_allclose(error["ISE_mu"], expected.ravel(), rtol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("a", "c", "d"), [(3.0, 1.0, 0.0), (-2.0, 100.0, 1e4), (1.0, 1e-3, 5.0)])
 def test_shift_and_scale(a, c, d):
     """f -> a f + b, x -> c x + d: scores by their units."""
@@ -390,6 +395,7 @@ def test_a_truth_that_does_not_reach():
     assert np.isfinite(score(effect, nearly)["ISE_mu"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("edges", "reach", "mean"),
     [

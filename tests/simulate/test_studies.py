@@ -24,6 +24,7 @@ def mean_of(x):
     return {"mean": x.mean(), "mean_se": error, "mean_ci": (x.mean() - half, x.mean() + half)}
 
 
+@pytest.mark.thorough
 def test_statistics_are_those_of_the_samples():
     found = study(exponential, mean_of, {"mean": 1.0}, [10, 40], 300, **QUIET)
     assert found.sizes == {"n": 2, "statistic": 6, "replicate": 300}
@@ -61,6 +62,7 @@ def test_monte_carlo_errors_are_how_much_studies_vary():
     assert (abs(ratio - 1) < 0.3).all(), ratio.values
 
 
+@pytest.mark.thorough
 def test_samples_depend_on_seed_size_and_number_only():
     few = study(exponential, np.mean, 1.0, 10, 5, **QUIET)
     more = study(exponential, np.mean, 1.0, [10, 20], 8, **QUIET)

@@ -91,6 +91,7 @@ def test_a_feature_turned_round_turns_the_surface_round(X):
     np.testing.assert_allclose(other["surface"], found["surface"][::-1], atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_features_exchanged_transpose_the_surface(frame):
     def model(table):
         return table["u"] * table["v"] * (1 + table["flag"])
@@ -181,6 +182,7 @@ def test_numbers_as_levels(rng):
     np.testing.assert_allclose(found["second_effect"], np.outer(width, [2, -1]), atol=1e-12)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pair", [("u", "v"), ("u", "text"), ("flag", "text")])
 def test_frequency_weights_are_repeated_rows(frame, pair, rng):
     def model(table):
@@ -254,6 +256,7 @@ def test_model_is_asked_in_batches(X, monkeypatch):
     np.testing.assert_array_equal(found["surface"], whole["surface"])
 
 
+@pytest.mark.thorough
 def test_several_outputs(X):
     def model(X):
         return np.column_stack([product(X), X[:, 0] + X[:, 1] * X[:, 2]])

@@ -51,6 +51,7 @@ def test_scores_are_normal_quantiles_of_students_t():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("pair", "paired"), in_turn([("a", "b"), ("k", "a")], [False, True]))
 def test_every_number_of_a_comparison(pair, paired):
     table = X if paired else X[:45].set_axis(range(100, 145))
@@ -97,6 +98,7 @@ def test_every_number_of_a_comparison(pair, paired):
     assert found["supported"].values.all()
 
 
+@pytest.mark.thorough
 def test_size_of_a_difference_is_without_noise():
     """Mean over cells of the square of the difference less its variance."""
     a, b = made(f), made(lambda X: g(X) + 2 * X["a"] * X["b"])
@@ -107,6 +109,7 @@ def test_size_of_a_difference_is_without_noise():
     assert float(same["size"][0]) < 1e-3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pair", [("a", "b"), ("a", "k"), ("k", "a")])
 def test_a_line_for_every_corner(pair):
     a, b = made(f, pair=pair), made(g, pair=pair)
@@ -166,6 +169,7 @@ def test_lists_of_edges_and_levels_are_cut():
     assert comparison._listed(np.array(["u", "v"])) == "u, v"
 
 
+@pytest.mark.thorough
 def test_groups_of_both_surfaces():
     a, b = made(f), made(g)
     one, two = np.arange(N) // 6, np.arange(N) // 5
@@ -184,6 +188,7 @@ def test_groups_of_both_surfaces():
     assert plain.attrs["source"] == "rows in 10 groups against rows, independent"
 
 
+@pytest.mark.thorough
 def test_rows_in_common_by_their_labels():
     """Rows with a label of both must have the same values, places and weights."""
     a = made(f)

@@ -63,6 +63,7 @@ def test_diagonal_of_covariance_is_the_square_of_standard_errors(surface):
         np.testing.assert_allclose(np.sqrt(own), found[name], rtol=1e-9, atol=1e-14)
 
 
+@pytest.mark.thorough
 def test_covariance_agrees_with_bootstrap(rng):
     surface = rs.ale2(model, made(rng, 3000), ("a", "k"), bins=EDGES)
     boot = rs.bootstrap(surface, n_resamples=1200, scheme="poisson", rng=1)
@@ -134,6 +135,7 @@ def test_band_of_cells_that_share_rows_is_narrower_than_sidaks(frame, pair):
     assert (half > 0.9 * sidak).all()
 
 
+@pytest.mark.thorough
 def test_frequencies_are_repeated_rows(frame, rng):
     counts = rng.integers(0, 4, len(frame))
     for pair in (("a", "b"), ("a", "k"), ("k", "b")):
@@ -189,6 +191,7 @@ def test_sign_test_has_the_moments_of_all_changes_of_signs():
     assert statistic == pytest.approx(total(np.ones(10)) * df / np.mean(every), rel=1e-10)
 
 
+@pytest.mark.thorough
 def test_wald_test_of_interaction_and_of_none(frame):
     for pair in (("a", "b"), ("a", "k")):
         found = rs.wald_test(rs.ale2(model, frame, pair, bins=EDGES))
@@ -245,6 +248,7 @@ def test_size_of_wald_test(pair):
 # --- two surfaces ---------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_pairs_in_cells_are_the_paired_t_test(frame):
     a = rs.ale2(model, frame, ("a", "b"), bins=EDGES)
     b = rs.ale2(lambda X: model(X, 1.3) + X["b"] * X["a"], frame, ("a", "b"), bins=EDGES)
@@ -261,6 +265,7 @@ def test_pairs_in_cells_are_the_paired_t_test(frame):
         )
 
 
+@pytest.mark.thorough
 def test_samples_in_cells_are_welchs_t_test(frame, rng):
     a = rs.ale2(model, frame, ("a", "b"), bins=EDGES)
     b = rs.ale2(model, made(rng, 300), ("a", "b"), bins=EDGES)
@@ -282,6 +287,7 @@ def test_samples_in_cells_are_welchs_t_test(frame, rng):
     assert rs.compare(a, far, rng=0)["p_value"] < 0.001
 
 
+@pytest.mark.thorough
 def test_band_of_the_difference_and_its_p_value_agree(frame, rng):
     a = rs.ale2(model, frame, ("a", "k"), bins=EDGES)
     for strength in (0.7, 0.8, 0.9, 1.0, 1.2):

@@ -68,6 +68,7 @@ def test_standard_errors_scale_with_the_output(surface, rng):
     np.testing.assert_allclose(three["surface_se"], 3 * one["surface_se"], rtol=1e-9)
 
 
+@pytest.mark.thorough
 def test_bootstrap_agrees_with_standard_errors(rng):
     surface = rs.std_error(rs.ale2(model, sample(rng, 2000), (0, 1), bins=rs.QuantileBins(3)))
     boot = rs.bootstrap(surface, n_resamples=1600, scheme="poisson", rng=1)
@@ -100,6 +101,7 @@ def test_bootstrap_is_the_estimate_of_the_drawn_rows(rng):
         assert int(one["n_filled"]) == again.attrs["n_empty"]
 
 
+@pytest.mark.thorough
 def test_bootstrap_of_frequencies_groups_and_statistics(surface, rng):
     X = sample(np.random.default_rng(20231), 500)
     counted = rs.ale2(
@@ -156,6 +158,7 @@ def test_one_row_in_a_cell_borrows_its_variance(rng):
     assert float(found["surface_se"][3, 3]) > float(found["surface_se"][1, 1])
 
 
+@pytest.mark.thorough
 def test_summary_says_what_was_filled(rng):
     X = sample(rng, 200)
     text = rs.summary(rs.ale2(model, X, (0, 1), bins=rs.QuantileBins(8))).as_text()
@@ -372,6 +375,7 @@ def test_errors_of_weighted_cells(kind):
     )
 
 
+@pytest.mark.thorough
 def test_blocks_of_draws_are_one(monkeypatch):
     _, found = few()
     whole = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
@@ -387,6 +391,7 @@ def test_blocks_of_draws_are_one(monkeypatch):
     assert {"edge_value_a", "bin_left_b", "bin_a"} <= set(whole.coords)
 
 
+@pytest.mark.thorough
 def test_what_was_given_with_rows_of_another_surface_is_refused():
     X, found = few()
     moved = found.copy(deep=True)

@@ -74,6 +74,7 @@ def test_a_product_has_the_error_of_its_coefficient():
     assert_allclose(found["surface"], 2 * area, atol=1e-9)
 
 
+@pytest.mark.thorough
 def test_parts_add_up_and_everything_afterwards_takes_them():
     start = rs.std_error(surface(FIT))
     found = rs.std_error(start, model=FIT, X=X)
@@ -142,6 +143,7 @@ def test_what_does_not_belong_together_is_refused():
         rs.std_error(start, model=FIT, X=X[:50])
 
 
+@pytest.mark.thorough
 def test_groups_of_rows_beside_parameters():
     """The variance of the rows is that of groups; that of the parameters is the same."""
     start, groups = surface(FIT), np.arange(N) // 4
@@ -152,6 +154,7 @@ def test_groups_of_rows_beside_parameters():
     assert both["surface_se"].attrs["source"] == f"rows in {-(-N // 4)} groups and parameters"
 
 
+@pytest.mark.thorough
 def test_what_errors_by_parameters_leave_behind_is_dropped():
     start = rs.std_error(surface(FIT))
     both = rs.confband(rs.confint(rs.std_error(start, model=FIT, X=X)), rng=0)
@@ -167,6 +170,7 @@ def test_what_errors_by_parameters_leave_behind_is_dropped():
     assert "surface_ci" in rs.std_error(rs.confint(start))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("uncertainty", ["both", "parameters"])
 def test_variances_and_degrees_by_definition(uncertainty):
     """Welch and Satterthwaite of rows and a model of nine degrees of freedom."""
@@ -203,6 +207,7 @@ def test_variances_and_degrees_by_definition(uncertainty):
         assert_allclose(covariance, own + change.T @ change, atol=1e-12)
 
 
+@pytest.mark.thorough
 def test_missing_rows_and_levels_are_those_of_the_surface():
     gaps = X.assign(c=X["c"].mask(np.arange(N) % 9 == 0))
     line = rs.Parametric(

@@ -31,6 +31,7 @@ def direct(booster, X):
     return booster.predict(X.rename(columns=lambda name: name.replace(" ", "_")))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("train", [xgb, lgb])
 def test_ale_gains_what_the_predictions_gain(train):
     booster = train(X, Y)

@@ -38,6 +38,7 @@ def several(rows):
     return jnp.tanh(rows @ weight())[:, :2]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("model", "compiled"), [(function, True), (several, False)])
 def test_gradient_in_double_precision(model, compiled):
     with enable_x64(True):
@@ -49,6 +50,7 @@ def test_gradient_in_double_precision(model, compiled):
     assert np.quantile(off, 0.97) < 1e-8 * np.abs(near["local_effect"]).max()
 
 
+@pytest.mark.thorough
 def test_single_precision_is_said():
     with enable_x64(False):  # marginaleffects turns it on for the whole process
         local = rs.local_effects(jax.jit(function), X)
@@ -58,6 +60,7 @@ def test_single_precision_is_said():
     np.testing.assert_allclose(local["local_effect"], exact["local_effect"], atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_few_sizes_are_compiled():
     shapes = []
 
@@ -72,6 +75,7 @@ def test_few_sizes_are_compiled():
     assert len(sizes) < 8
 
 
+@pytest.mark.thorough
 def test_what_a_plain_function_takes_from_outside_may_change():
     """As it does when a network is trained on: nothing compiled before is used."""
     weight = jnp.ones(3)
@@ -184,6 +188,7 @@ def test_gradients_of_several_outputs_of_columns():
     assert local["local_effect_method"].values.tolist() == ["gradient", "finite_difference"]
 
 
+@pytest.mark.thorough
 def test_whole_numbers_of_columns_stay_whole():
     """As an embedding needs them."""
     table = jnp.array([0.0, 1.0, 4.0, 9.0, 16.0, 25.0, 36.0])
@@ -196,6 +201,7 @@ def test_whole_numbers_of_columns_stay_whole():
     np.testing.assert_allclose(local["local_effect"][:, 0], TABLE["k"] ** 2, atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_pdp_ale_and_explanations_of_functions_of_columns():
     frame = TABLE[["a", "b", "c", "k"]]
 
@@ -215,6 +221,7 @@ def test_pdp_ale_and_explanations_of_functions_of_columns():
             np.testing.assert_allclose(found["curve"], expected["curve"], atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_function_that_cannot_be_followed_keeps_its_differences():
     """Its rows are pandas until it makes an array of JAX of them."""
 

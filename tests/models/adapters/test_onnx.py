@@ -36,6 +36,7 @@ def session(model, inputs, **options):
     )
 
 
+@pytest.mark.thorough
 def test_one_input_for_all_columns():
     network = MLPRegressor(hidden_layer_sizes=(4,), solver="lbfgs", max_iter=3000, random_state=0)
     network.fit(X.to_numpy(), Y)

@@ -33,6 +33,7 @@ def difference(module, X, **options):
     return float(np.quantile(off, 0.97) / size.max()), exact
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dtype", "limit"), [(torch.float64, 1e-8), (torch.float32, 1e-3)])
 def test_gradient_of_a_module(dtype, limit):
     off, exact = difference(network(dtype), X)
@@ -40,6 +41,7 @@ def test_gradient_of_a_module(dtype, limit):
     assert exact.attrs["answer_precision"] >= torch.finfo(dtype).eps
 
 
+@pytest.mark.thorough
 def test_brain_floats_are_known_by_their_digits():
     """Rows are rounded as well: the output is a staircase, and its error is said."""
     module = torch.nn.Sequential(torch.nn.Linear(3, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
@@ -51,6 +53,7 @@ def test_brain_floats_are_known_by_their_digits():
     assert (off < 2 * coarse["local_effect_error"]).all()
 
 
+@pytest.mark.thorough
 def test_several_outputs_and_the_scale_of_log_odds():
     off, exact = difference(network(n_outputs=3), X)
     assert off < 1e-8
@@ -142,6 +145,7 @@ def test_what_is_no_tensor_is_refused():
         rs.local_effects(Two(), X)
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_scripted_modules():
     scripted = torch.jit.trace(network().eval(), torch.from_numpy(X))
