@@ -56,6 +56,7 @@ def test_every_pair_has_a_case():
     assert {(name, peer) for name, task in made.items() for peer in task.peers} == set(CASES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "peer"), CASES, ids="-".join)
 def test_both_sides_compute_the_same(name, peer):
     module, tolerance = CASES[name, peer]
