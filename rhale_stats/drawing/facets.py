@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
@@ -38,6 +38,8 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.kinds import LOCAL, PROFILE
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.validation import validated
+
+sns = lazy_loader.load("seaborn")
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)

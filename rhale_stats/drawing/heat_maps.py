@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import lazy_loader
 import numpy as np
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
@@ -28,6 +28,8 @@ from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.validation import validated
+
+sns = lazy_loader.load("seaborn")
 
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
@@ -30,6 +30,8 @@ from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
+
+sns = lazy_loader.load("seaborn")
 
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 

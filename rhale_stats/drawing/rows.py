@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import lazy_loader
 import numpy as np
 import pandas as pd
-import seaborn as sns
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -25,6 +25,8 @@ from rhale_stats.local.rows import own_columns
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import feature_names
+
+sns = lazy_loader.load("seaborn")
 
 # Levels with a colour of their own; shades of numbers, dark to light, also in grey.
 MAX_LEVELS, SHADES = 4, "viridis"
