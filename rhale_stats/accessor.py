@@ -56,8 +56,7 @@ class RhaleAccessor:
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], X)
-    >>> effect = rs.rhale(local).rhale.std_error()
+    >>> effect = rs.rhale(lambda X: X[:, 0] * X[:, 1], X).rhale.std_error()
     >>> effect.rhale.tidy().shape
     (2, 15)
     """

@@ -9,7 +9,6 @@ that work have the names of this package; names and keywords of the others are a
 from __future__ import annotations
 
 import pickle
-import warnings
 from operator import attrgetter
 
 import matplotlib
@@ -31,6 +30,8 @@ from rhale_stats.arguments.peers import DIFFERENT, KEYWORDS, NAMES, other_keywor
 from rhale_stats.schema.kinds import kind_of
 from tests.helpers import public_functions
 
+# That bins were chosen on the same rows, and that there are few of these.
+pytestmark = pytest.mark.filterwarnings("ignore")
 LEAST_THAT_WORKS = 0.8
 
 # --- calls that work, by what comes ---------------------------------------------------------------
@@ -506,15 +507,6 @@ def names():
         "averaged": rs.averages(smf.ols("y ~ a * b", table.assign(y=y)).fit(), table, by="k"),
         "explanation": rs.explain(model, X, progress=False, rng=0),
     }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    with warnings.catch_warnings():
-        # That bins were chosen on the same rows, and that there are few of these.
-        warnings.simplefilter("ignore")
-        yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize("call", WORKS)

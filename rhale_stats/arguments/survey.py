@@ -70,7 +70,6 @@ class SurveyDesign:
 
     Examples
     --------
-    >>> import numpy as np
     >>> import pandas as pd
     >>> import rhale_stats as rs
     >>> import statsmodels.formula.api as smf

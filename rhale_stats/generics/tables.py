@@ -172,8 +172,8 @@ def glance(
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> rs.glance(rs.rhale(local))[["term", "n_bins", "estimate", "heterogeneity"]].round(2)
+    >>> effect = rs.rhale(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
+    >>> rs.glance(effect)[["term", "n_bins", "estimate", "heterogeneity"]].round(2)
       term  n_bins  estimate  heterogeneity
     0   x0       1      1.98           2.27
     1   x1       1      0.29           2.28

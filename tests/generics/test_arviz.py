@@ -1,15 +1,14 @@
 """Draws and trees of them as ArviZ takes them, of whichever version is installed."""
 
-import warnings
-
 import arviz
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 import rhale_stats as rs
 
+# Replicates are independent: diagnostics of chains warn of few draws.
+pytestmark = pytest.mark.filterwarnings("ignore")
 SINCE_1 = int(arviz.__version__.partition(".")[0]) >= 1
 
 
@@ -24,15 +23,6 @@ def results():
     local = rs.local_effects(model, X)
     effect = rs.rhale(local, bins=3)
     return local, effect, rs.bootstrap(local, effect, n_resamples=100, rng=0)
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    with warnings.catch_warnings():
-        # Replicates are independent: diagnostics of chains warn of few draws.
-        warnings.simplefilter("ignore")
-        yield
-    plt.close("all")
 
 
 @pytest.mark.thorough

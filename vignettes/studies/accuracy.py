@@ -16,7 +16,6 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, GreedyBins, OptimalBins, QuantileBins
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.generics.values import predict
-from rhale_stats.local.local_effects import local_effects
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.spread import Array, Process, normal, skewed
@@ -55,31 +54,33 @@ def _constant(level: float) -> Callable[[Array], Array]:
     return lambda z: level + 0 * z
 
 
-PROCESSES: dict[str, Process] = {
-    "sine": (normal, lambda z: np.sin(2 * z), _constant(1), normal),
-    "kink": (_uniform, np.abs, _constant(1), normal),
-    "step": (_uniform, lambda z: np.where(z < 0.3, 0.0, 2.0), _constant(1), normal),
-    "steps": (normal, lambda z: np.floor(1.5 * z), _constant(0.5), normal),
-    "oscillating": (_uniform, lambda z: np.sin(6 * z), _constant(0.5), normal),
-    "decaying": (
+PROCESSES = {
+    "sine": Process(normal, lambda z: np.sin(2 * z), _constant(1), normal),
+    "kink": Process(_uniform, np.abs, _constant(1), normal),
+    "step": Process(_uniform, lambda z: np.where(z < 0.3, 0.0, 2.0), _constant(1), normal),
+    "steps": Process(normal, lambda z: np.floor(1.5 * z), _constant(0.5), normal),
+    "oscillating": Process(_uniform, lambda z: np.sin(6 * z), _constant(0.5), normal),
+    "decaying": Process(
         _exponential,
         lambda z: 4 * np.exp(-2 * z),
         lambda z: 0.1 + 2 * np.exp(-2 * z),
         normal,
     ),
-    "constant": (normal, _constant(1), _constant(1), normal),
-    "line": (_uniform, lambda z: 2 * z, _constant(1), normal),
-    "gap": (_beside_gap, lambda z: np.where(z < -0.1, z, 1 - z), _constant(0.5), normal),
-    "sine, heavy tails": (_uniform, lambda z: np.sin(2 * z), _constant(1), _heavy),
-    "sine, spread 2|z|": (_uniform, lambda z: np.sin(2 * z), lambda z: 2 * np.abs(z), normal),
-    "cosine, spread jumps": (
+    "constant": Process(normal, _constant(1), _constant(1), normal),
+    "line": Process(_uniform, lambda z: 2 * z, _constant(1), normal),
+    "gap": Process(_beside_gap, lambda z: np.where(z < -0.1, z, 1 - z), _constant(0.5), normal),
+    "sine, heavy tails": Process(_uniform, lambda z: np.sin(2 * z), _constant(1), _heavy),
+    "sine, spread 2|z|": Process(
+        _uniform, lambda z: np.sin(2 * z), lambda z: 2 * np.abs(z), normal
+    ),
+    "cosine, spread jumps": Process(
         _uniform,
         lambda z: np.cos(3 * z),
         lambda z: np.where(z < 0, 0.2, 2.0),
         normal,
     ),
-    "square, skewed": (normal, lambda z: z**2 / 2, _constant(0.7), skewed),
-    "logistic, growing spread": (
+    "square, skewed": Process(normal, lambda z: z**2 / 2, _constant(0.7), skewed),
+    "logistic, growing spread": Process(
         normal,
         lambda z: 3 / (1 + np.exp(-4 * z)),
         lambda z: 0.5 * np.exp(z / 2),
@@ -123,22 +124,21 @@ def replicate(
     parameters: Mapping[str, Any], rng: np.random.Generator, _context: Any
 ) -> dict[str, Any]:
     """One sample, every rule on the same rows."""
-    draw_x, mu, sigma, draw_error = PROCESSES[parameters["process"]]
-    n = parameters["n"]
-    x = draw_x(rng, n)
-    slopes = mu(x) + sigma(x) * draw_error(rng, n)
-    local = local_effects(None, x[:, None], jacobian=slopes[:, None], features=0)
+    process = PROCESSES[parameters["process"]]
+    local, x, _ = process.local(rng, parameters["n"])
     low, high = np.quantile(x, [0.01, 0.99])
     z = np.linspace(low, high, N_POINTS)
     # No rule knows anything inside the gap.
-    known = (z < -0.5) | (z > 0.5) if draw_x is _beside_gap else np.ones(len(z), dtype=bool)
-    true_curve = np.append(0.0, np.cumsum((mu(z[1:]) + mu(z[:-1])) / 2 * np.diff(z)))
+    known = (z < -0.5) | (z > 0.5) if process.draw_x is _beside_gap else np.ones(len(z), dtype=bool)
+    true_curve = np.append(
+        0.0, np.cumsum((process.mu(z[1:]) + process.mu(z[:-1])) / 2 * np.diff(z))
+    )
     scores: dict[str, list[float]] = {name: [] for name in SCORES}
     for rule in RULES.values():
         effect = quiet_rhale(local, rule)
         for name, what, truth in (
-            ("effect", "effect", mu(z)),
-            ("spread", "heterogeneity", sigma(z)),
+            ("effect", "effect", process.mu(z)),
+            ("spread", "heterogeneity", process.sigma(z)),
             ("curve", "curve", true_curve),
         ):
             error = predict(effect, z, 0, what=what).values - truth

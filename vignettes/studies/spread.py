@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,13 +28,23 @@ from studies.tools import (
 
 MOST_BINS, N_POINTS = 40, 2001
 Array = NDArray[np.float64]
-# Draws of x, mu(z), sigma(z), and draws of the errors, of variance 1.
-Process = tuple[
-    Callable[[np.random.Generator, int], Array],
-    Callable[[Array], Array],
-    Callable[[Array], Array],
-    Callable[[np.random.Generator, int], Array],
-]
+Draw = Callable[[np.random.Generator, int], Array]
+
+
+class Process(NamedTuple):
+    """Draws of x, mu(z), sigma(z), and draws of the errors, of variance 1."""
+
+    draw_x: Draw
+    mu: Callable[[Array], Array]
+    sigma: Callable[[Array], Array]
+    draw_error: Draw
+
+    def local(self, rng: np.random.Generator, n: int) -> tuple[xr.Dataset, Array, Array]:
+        """Local effects of some rows, their places, and what they have besides mu."""
+        x = self.draw_x(rng, n)
+        residual = self.sigma(x) * self.draw_error(rng, n)
+        slopes = self.mu(x) + residual
+        return local_effects(None, x[:, None], jacobian=slopes[:, None], features=0), x, residual
 
 
 def _uniform(rng: np.random.Generator, n: int) -> Array:
@@ -67,35 +77,35 @@ def _one(z: Array) -> Array:
     return 1 + 0 * z
 
 
-PROCESSES: dict[str, Process] = {
-    "flat mu, sigma 0.2 + 2z": (_uniform, _zero, _grows, normal),
-    "flat mu, sigma 2|2z - 1|": (_uniform, _zero, lambda z: 2 * np.abs(2 * z - 1), normal),
-    "flat mu, sigma jumps": (_uniform, _zero, lambda z: np.where(z < 0.5, 0.3, 2.0), normal),
-    "mu = sigma = exp(2z)/2": (_uniform, _exponential, _exponential, normal),
-    "sine mu and sigma": (
+PROCESSES = {
+    "flat mu, sigma 0.2 + 2z": Process(_uniform, _zero, _grows, normal),
+    "flat mu, sigma 2|2z - 1|": Process(_uniform, _zero, lambda z: 2 * np.abs(2 * z - 1), normal),
+    "flat mu, sigma jumps": Process(_uniform, _zero, lambda z: np.where(z < 0.5, 0.3, 2.0), normal),
+    "mu = sigma = exp(2z)/2": Process(_uniform, _exponential, _exponential, normal),
+    "sine mu and sigma": Process(
         *(_uniform, lambda z: 3 * np.sin(6 * z)),
         *(lambda z: 1 + 0.8 * np.sin(9 * z), normal),
     ),
-    "linear mu, sigma has a spike": (
+    "linear mu, sigma has a spike": Process(
         *(_uniform, lambda z: 2 * z),
         *(lambda z: 0.5 + 2 * (np.abs(z - 0.6) < 0.07), normal),
     ),
-    "linear mu, constant sigma": (_uniform, lambda z: 9 * z, lambda z: 0.5 + 0 * z, normal),
-    "sine mu, constant sigma": (
+    "linear mu, constant sigma": Process(_uniform, lambda z: 9 * z, lambda z: 0.5 + 0 * z, normal),
+    "sine mu, constant sigma": Process(
         *(_uniform, lambda z: 3 * np.sin(9 * z)),
         *(lambda z: 0.5 + 0 * z, normal),
     ),
-    "log-normal x": (
+    "log-normal x": Process(
         *(lambda rng, n: np.exp(0.7 * rng.normal(size=n)), np.log1p),
         *(lambda z: 0.3 + 0.5 * z, normal),
     ),
-    "exponential x": (
+    "exponential x": Process(
         *(lambda rng, n: rng.exponential(size=n), lambda z: z),
         *(lambda z: 1 / (0.5 + z), normal),
     ),
-    "normal x, mu z^2": (normal, lambda z: z**2, lambda z: 0.5 + 0.5 * z**2, normal),
-    "skewed, sigma 0.2 + 2z": (_uniform, _zero, _grows, skewed),
-    "skewed, constant sigma": (_uniform, _zero, _one, skewed),
+    "normal x, mu z^2": Process(normal, lambda z: z**2, lambda z: 0.5 + 0.5 * z**2, normal),
+    "skewed, sigma 0.2 + 2z": Process(_uniform, _zero, _grows, skewed),
+    "skewed, constant sigma": Process(_uniform, _zero, _one, skewed),
 }
 
 
@@ -139,13 +149,10 @@ def replicate(
     parameters: Mapping[str, Any], rng: np.random.Generator, _context: Any
 ) -> dict[str, Any]:
     """One sample, its spread by default and with five given bins, and that of equal widths."""
-    draw_x, mu, sigma, draw_error = PROCESSES[parameters["process"]]
-    n = parameters["n"]
-    x = draw_x(rng, n)
-    residual = sigma(x) * draw_error(rng, n)
-    local = local_effects(None, x[:, None], jacobian=(mu(x) + residual)[:, None], features=0)
+    process = PROCESSES[parameters["process"]]
+    local, x, residual = process.local(rng, parameters["n"])
     z = np.linspace(x.min(), x.max(), N_POINTS)
-    truth = sigma(z)
+    truth = process.sigma(z)
 
     def ise(values: Array) -> float:
         return float(np.mean((values - truth) ** 2) * (z[-1] - z[0]))
@@ -163,8 +170,8 @@ def replicate(
         "ise_spread": of_spread(effect),
         "ise_given": of_spread(quiet_rhale(local, EqualWidthBins(5))),
         "n_spread_bins": int(effect["n_spread_bins"].item()),
-        "covered": _covered(effect, x, sigma),
-        "covered_honest": _covered(honest, x, sigma),
+        "covered": _covered(effect, x, process.sigma),
+        "covered_honest": _covered(honest, x, process.sigma),
     }
 
 
