@@ -79,10 +79,10 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
 
     Examples
     --------
+    >>> from statsmodels.formula.api import ols
     >>> import numpy as np
     >>> import pandas as pd
     >>> import rhale_stats as rs
-    >>> from statsmodels.formula.api import ols
     >>> rng = np.random.default_rng(0)
     >>> results = []
     >>> for _ in range(5):

@@ -226,12 +226,15 @@ GROUPS = {
             "`bin_error_pvalue`",
             True,
         ),
-        "jump_check, default bins": Words(
-            "`jump_check`, default bins", "no jump in any bin", "a smooth model", "", True
-        ),
-        "jump_check, 30 quantiles": Words(
-            "`jump_check`, 30 quantile bins", "no jump in any bin", "a smooth model", "", True
-        ),
+        **{
+            f"jump_check, {bins}": Words(
+                f"`jump_check`, {said}", "no jump in any bin", "a smooth model", "", True
+            )
+            for bins, said in {
+                "default bins": "default bins",
+                "30 quantiles": "30 quantile bins",
+            }.items()
+        },
     },
     "Of a model that is fitted": {
         "true effect": Words(
