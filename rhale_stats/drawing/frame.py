@@ -37,7 +37,7 @@ REFERENCE = "0.6"
 OTHER = "#d55e00"
 DASHES = (0, (4, 2))
 # Seaborn's style "ticks" in its context "paper", without its import of a third of a second.
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     **library["seaborn-v0_8-ticks"],
     **dict.fromkeys(
         ("font.size", "axes.labelsize", "axes.titlesize", "legend.title_fontsize"), 9.6
