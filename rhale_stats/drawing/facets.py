@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
-import lazy_loader
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -18,7 +17,7 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import curve_drawn, ends_of
-from rhale_stats.drawing.frame import GivenAxes, Panels
+from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
@@ -38,8 +37,6 @@ from rhale_stats.schema.features import (
 from rhale_stats.schema.kinds import LOCAL, PROFILE
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.validation import validated
-
-sns = lazy_loader.load("seaborn")
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import lazy_loader
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.frame import HETEROGENEITY
+from rhale_stats.drawing.frame import HETEROGENEITY, sns
 from rhale_stats.drawing.legend import source_suffix
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.h_statistics.tables import WHOLE
@@ -28,8 +27,6 @@ from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.validation import validated
-
-sns = lazy_loader.load("seaborn")
 
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(

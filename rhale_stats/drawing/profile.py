@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-import lazy_loader
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -18,7 +17,7 @@ from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import quantiles_of
-from rhale_stats.drawing.frame import GivenAxes, Panels
+from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.drawing.heat_maps import draw_pair
 from rhale_stats.drawing.rows import RowColours, coloured
 from rhale_stats.inference.notes import is_of_both, with_rows_alone
@@ -30,8 +29,6 @@ from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
-
-sns = lazy_loader.load("seaborn")
 
 LINES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1, 1, 1, 1, 1)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import lazy_loader
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -19,14 +18,12 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import draw_pieces
-from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL
+from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, sns
 from rhale_stats.effects.provenance import check_no_other_model
 from rhale_stats.local.rows import own_columns
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import feature_names
-
-sns = lazy_loader.load("seaborn")
 
 # Levels with a colour of their own; shades of numbers, dark to light, also in grey.
 MAX_LEVELS, SHADES = 4, "viridis"

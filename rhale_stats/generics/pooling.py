@@ -79,16 +79,16 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
 
     Examples
     --------
-    >>> from statsmodels.formula.api import ols
     >>> import numpy as np
     >>> import pandas as pd
     >>> import rhale_stats as rs
+    >>> import statsmodels.formula.api as smf
     >>> rng = np.random.default_rng(0)
     >>> results = []
     >>> for _ in range(5):
     ...     X = pd.DataFrame({"x": np.arange(20.0) + rng.normal(size=20)})
     ...     data = X.assign(y=np.arange(20.0))
-    ...     results.append(rs.averages(ols("y ~ x", data).fit(), data))
+    ...     results.append(rs.averages(smf.ols("y ~ x", data).fit(), data))
     >>> rs.tidy(rs.pool(results))[["term", "estimate", "std_error"]].round(3)
              term  estimate  std_error
     0  prediction     9.500      1.321

@@ -6,10 +6,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+import seaborn as sns
 import statsmodels.formula.api as smf
 from matplotlib.axes import Axes
 
 import rhale_stats as rs
+from rhale_stats.drawing.frame import STYLE
 
 N = 200
 
@@ -161,3 +163,10 @@ def test_what_has_no_picture(results):
 def test_results_without_estimates_to_draw_say_what_to_do(results):
     with pytest.raises(ValueError, match=r"'size' to be drawn.*tidy\(result\)"):
         rs.plot(rs.equivalence_test(results["effect"], delta=1.0))
+
+
+def test_the_style_is_that_of_seaborn():
+    """But for the colours of images, which every picture names."""
+    expected = {**sns.axes_style("ticks"), **sns.plotting_context("paper")}
+    assert set(STYLE) == set(expected)
+    assert {name for name in expected if STYLE[name] != expected[name]} == {"image.cmap"}

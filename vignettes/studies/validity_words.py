@@ -226,15 +226,12 @@ GROUPS = {
             "`bin_error_pvalue`",
             True,
         ),
-        **{
-            f"jump_check, {bins}": Words(
-                f"`jump_check`, {said}", "no jump in any bin", "a smooth model", "", True
-            )
-            for bins, said in {
-                "default bins": "default bins",
-                "30 quantiles": "30 quantile bins",
-            }.items()
-        },
+        "jump_check, default bins": Words(
+            "`jump_check`, default bins", "no jump in any bin", "a smooth model", "", True
+        ),
+        "jump_check, 30 quantiles": Words(
+            "`jump_check`, 30 quantile bins", "no jump in any bin", "a smooth model", "", True
+        ),
     },
     "Of a model that is fitted": {
         "true effect": Words(
