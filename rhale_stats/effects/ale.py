@@ -232,8 +232,9 @@ def ale(
 
     Notes
     -----
-    A row on an edge belongs to the bin on its right, except at the last edge (math [4]). The R
-    package ALEPlot and PyALE assign it to the bin on its left.
+    A row on an edge belongs to the bin on its right, except at the last edge (math [4]); where
+    values are tied, half to either (math [2]). The R package ALEPlot and PyALE assign it to the bin
+    on its left.
 
     The effect of a bin that joins cells is the average of their slopes along the axis, math [5]:
     the curve at the edges does not depend on which cells were joined.
