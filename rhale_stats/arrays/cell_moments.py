@@ -165,6 +165,10 @@ class CellMoments(NamedTuple):
         """The sums of all ``powers`` (p, q), (powers, cells)."""
         return np.asarray(self.table[[_ROW[power] for power in powers]])
 
+    def part(self, cells: slice) -> CellMoments:
+        """Moments of neighbouring cells."""
+        return CellMoments(self.table[:, cells])
+
     def means(self) -> Moments:
         """Weights and means with the squares about them; means are NaN where there are no rows."""
         n_obs, weight, weight_sq = self.table[:3]
@@ -362,6 +366,20 @@ def residual_moments(
     mean = bins.mean if slope is None else bins.mean + slope * bins.x_mean
     mean = np.where(weight > 0, mean, np.nan)
     return ResidualMoments(second, third, fourth, x_variance, x_covariance, line, mean)
+
+
+def beside(parts: Sequence[RowMoments]) -> RowMoments:
+    """Moments in the cells of several features, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    cells, squares, cubes, fifth = zip(*parts, strict=True)
+    if squares[0] is None:
+        return RowMoments(_beside(cells))
+    return RowMoments(_beside(cells), _beside(squares), _beside(cubes), np.concatenate(fifth))
+
+
+def _beside(parts: Sequence[CellMoments]) -> CellMoments:
+    return CellMoments(np.concatenate([part.table for part in parts], axis=1))
 
 
 def merged_rows(parts: Sequence[RowMoments]) -> RowMoments:

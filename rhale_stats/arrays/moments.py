@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import boost_histogram as bh
 import numpy as np
 from numpy.typing import NDArray
 
+A = TypeVar("A", bound=tuple[Any, ...])
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Axis: TypeAlias = bh.axis.Regular | bh.axis.Variable
@@ -22,7 +23,7 @@ LINE_POWERS = ((3, 0), (4, 0), (2, 1), (3, 1), (1, 2), (2, 2))
 LEVEL_POWERS = ((1, 2), (0, 2), (2, 2))
 # Exponents in the moments by squared weights: those of lines stand where `LINE_POWERS` has them.
 SQUARE_POWERS = ((1, 0), (2, 0), (0, 1), (1, 1), *LINE_POWERS, (0, 2), (0, 4))
-OF_CONSTANT = (0, 1, 2, 3, 10, 11)
+OF_CONSTANT, OF_LINES = (0, 1, 2, 3, 10, 11), slice(4, 10)
 # Powers of the residual in sums by cubed weights; and exponents of (w, r) in the sums that parts of
 # weighted rows need, besides `SquaredWeightMoments`, to be put together.
 POWERS_OF_CUBES = ((0, 0), (0, 1), (0, 2), (0, 3))
@@ -67,6 +68,11 @@ class ResidualMoments(NamedTuple):
     x_covariance: FloatArray
     line: FloatArray | None
     mean: FloatArray
+
+
+def selected(parts: A, cells: Any) -> A:
+    """The same named tuple of arrays for some of its cells, None where it has none."""
+    return type(parts)(*[None if part is None else part[cells] for part in parts])  # type: ignore[arg-type]
 
 
 def cell_index(axis: Axis, x: FloatArray) -> IntArray:
@@ -262,6 +268,8 @@ def squares_of(
     cubes, fourth = sums.by_cube[0], sums.fourth
     with np.errstate(invalid="ignore", divide="ignore"):
         out[:, powers] = np.nan_to_num(sums.by_square[:-1] / q).T
+        if slope is not None:
+            out[slope == 0, OF_LINES] = 0.0
         rest = 1 - 2 * cubes / (w * q) + q / w**2
         n = w**2 / q
         factor = np.where(n > 1 + 1e-12, 1 / rest, np.nan)

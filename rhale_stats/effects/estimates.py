@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from boost_histogram.axis import Variable
@@ -17,6 +19,7 @@ from rhale_stats.arrays.cell_moments import (
     CellMoments,
     Line,
     RowMoments,
+    beside,
     merged_rows,
     residual_moments,
 )
@@ -26,6 +29,7 @@ from rhale_stats.arrays.moments import (
     Moments,
     ResidualMoments,
     rows_of_squares,
+    selected,
 )
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, among
@@ -279,115 +283,174 @@ class RhaleSettings(NamedTuple):
 
 
 class FittedBins(NamedTuple):
-    """The effect of one feature on some rows: its bins, and the cells of its curve.
+    """The effects of several features on some rows: bins, made of the cells of the curves.
 
-    ``starts`` are the first cells of the bins among those of the curve, whose moments are ``rows``
-    and whose ``edges`` are given; ``slope`` is None without lines. ``along`` are the cells that the
-    curve is accumulated from, None with ``weighting="rows"``, where the cells are the bins.
-    ``of_curve`` are the first of the finer cells between ``fine_edges``, whose moments are
-    ``fine``, in each cell of the curve.
+    All features stand in one row of cells, one behind the other. ``fine`` are the moments in the
+    finest cells and ``left`` the left edges of these. The first fine cells of features, bins and
+    cells of the curves are ``of_features``, ``of_bins`` and ``of_curve``; features end at ``ends``.
+    ``rows`` are the moments in the cells of the curves, ``bins`` those in bins; ``slope`` is None
+    without lines. Without ``has_cells``, with ``weighting="rows"``, the cells are the bins.
     """
 
-    edges: FloatArray
+    columns: Sequence[Column]
+    fine: RowMoments
+    left: FloatArray
+    ends: Sequence[float]
+    of_features: IntArray
+    of_bins: IntArray
+    of_curve: IntArray
     rows: RowMoments
-    starts: IntArray
     bins: Moments
     slope: FloatArray | None
-    along: cell_kernel.Cells | None
-    column: Column
-    of_curve: IntArray
-    fine_edges: FloatArray
-    fine: RowMoments
+    has_cells: bool
+
+    def by_feature(self, starts: IntArray) -> list[slice]:
+        """Which of the cells that begin at these fine cells are those of each feature."""
+        first = np.searchsorted(starts, self.of_features)
+        return [slice(*ends) for ends in pairwise([*first.tolist(), len(starts)])]
+
+    def edges(self, starts: IntArray) -> list[FloatArray]:
+        """Edges of the cells that begin at these fine cells, by feature."""
+        parts, left = self.by_feature(starts), self.left[starts]
+        return [np.append(left[part], end) for part, end in zip(parts, self.ends, strict=True)]
 
     @property
-    def bin_edges(self) -> FloatArray:
-        """Edges of the bins."""
-        return np.append(self.edges[self.starts], self.edges[-1])
+    def bin_starts(self) -> IntArray:
+        """First cell of the curve of every bin."""
+        return np.searchsorted(self.of_curve, self.of_bins)
 
     @property
-    def length(self) -> IntArray:
-        """Number of cells of every bin."""
-        return np.diff(self.starts, append=len(self.edges) - 1)
+    def bin_of_cells(self) -> IntArray:
+        """The bin that every cell of a curve is in, of the bins of all features."""
+        length = np.diff(self.bin_starts, append=len(self.of_curve))
+        return np.repeat(np.arange(len(length)), length)
 
-    def ending_at(self, edges: FloatArray, least: float) -> FittedBins:
-        """The same bins, with cells that end at the inner ones of ``edges``, too.
+    def ending_at(self, edges: Sequence[FloatArray], least: Sequence[float]) -> FittedBins:
+        """The same bins, with cells that end at the inner ones of each feature's ``edges``, too.
 
         An edge that would leave a cell fewer than ``least`` rows is left out.
         """
-        places = np.searchsorted(self.fine_edges[:-1], edges[1:-1])
-        of_curve = cell_kernel.divided(self.of_curve, places, self.fine.cells.n_obs, least)
+        divided = []
+        fine, curve = [
+            self.by_feature(starts) for starts in (np.arange(len(self.left)), self.of_curve)
+        ]
+        for cells, starts, inner, few in zip(fine, curve, edges, least, strict=True):
+            places = np.searchsorted(self.left[cells], inner[1:-1])
+            first = self.of_curve[starts] - cells.start
+            n_rows = self.fine.cells.n_obs[cells]
+            divided.append(cells.start + cell_kernel.divided(first, places, n_rows, few))
+        of_curve = np.concatenate(divided)
         if len(of_curve) == len(self.of_curve):
             return self
-        edges, rows, starts = _on_cells(self.fine, self.fine_edges, of_curve, self.bin_edges)
-        along = None if self.along is None else _cells_along(edges, self.bin_edges, rows)
-        return self._replace(edges=edges, rows=rows, starts=starts, along=along, of_curve=of_curve)
-
-
-def _on_cells(
-    fine: RowMoments, fine_edges: FloatArray, of_curve: IntArray, bin_edges: FloatArray
-) -> tuple[FloatArray, RowMoments, IntArray]:
-    """Edges and moments of the cells that begin at these finer cells, and the first of each bin."""
-    edges = np.append(fine_edges[of_curve], fine_edges[-1])
-    return edges, fine.pooled(of_curve), np.searchsorted(edges, bin_edges[:-1])
-
-
-def _cells_along(edges: FloatArray, bin_edges: FloatArray, rows: RowMoments) -> cell_kernel.Cells:
-    """The cells that a curve is accumulated from."""
-    by_squares = None
-    if rows.squares is not None:
-        by_squares = rows.square_sums(np.arange(len(edges) - 1), rows.cells.means(), None)
-    return cell_kernel.Cells.within(bin_edges, edges, rows.cells, by_squares)
+        return self._replace(of_curve=of_curve, rows=self.fine.pooled(of_curve))
 
 
 def fitted_bins(
-    settings: RhaleSettings, grid: CellGrid, rows: RowMoments, partition: Partition
+    settings: RhaleSettings,
+    grids: Sequence[CellGrid],
+    moments: Sequence[RowMoments],
+    partitions: Sequence[Partition],
 ) -> FittedBins:
-    """The bins of one feature with their lines, and the cells of its curve."""
-    bin_edges = np.append(grid.rule_edges[partition.starts], grid.rule_edges[-1])
-    fine_starts = grid.fine_starts(bin_edges)
-    fine_edges = np.append(grid.edges[fine_starts], grid.edges[-1])
-    fine = rows.pooled(fine_starts)
-    if settings.weighting == "axis":
-        of_curve = grid.curve_starts(fine_edges, fine.cells, bin_edges)
-    else:
-        of_curve = np.searchsorted(fine_edges, bin_edges[:-1])
-    edges, rows, starts = _on_cells(fine, fine_edges, of_curve, bin_edges)
-    bins = rows.cells.pooled(starts, degree=2)
-    means, slope = bins.means(), None
-    if partition.linear is not None:
+    """The bins of several features with their lines, and the cells of their curves."""
+    edges_of_bins = [
+        np.append(grid.rule_edges[partition.starts], grid.rule_edges[-1])
+        for grid, partition in zip(grids, partitions, strict=True)
+    ]
+    fine_starts = [
+        grid.fine_starts(edges) for grid, edges in zip(grids, edges_of_bins, strict=True)
+    ]
+    fine = beside(moments).pooled(_behind(fine_starts, [len(grid.edges) - 1 for grid in grids]))
+    n_fine, first_fine = [len(starts) for starts in fine_starts], 0
+    left, of_bins, of_curve = list[FloatArray](), list[IntArray](), list[IntArray]()
+    for grid, starts, edges in zip(grids, fine_starts, edges_of_bins, strict=True):
+        left.append(grid.edges[starts])
+        of_bins.append(np.searchsorted(left[-1], edges[:-1]))
+        of_curve.append(of_bins[-1])
+        if settings.weighting == "axis":
+            cells = fine.cells.part(slice(first_fine, first_fine + len(starts)))
+            of_curve[-1] = grid.curve_starts(np.append(left[-1], edges[-1]), cells, edges)
+        first_fine += len(starts)
+    starts = _behind(of_bins, n_fine)
+    means, slope = fine.cells.pooled(starts, degree=2), None
+    bins = means.means()
+    if partitions[0].linear is not None:
         # With honest bins a bin may hold too few rows for the line that other rows asked for.
-        spread = bins.product(2, 0)
-        enough = sums.n_effective(means) > 2 * (1 + 1e-12)
-        linear = partition.linear & enough & (spread > 0)
-        slope = np.divide(bins.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
-    along = _cells_along(edges, bin_edges, rows) if settings.weighting == "axis" else None
+        spread = means.product(2, 0)
+        enough = sums.n_effective(bins) > 2 * (1 + 1e-12)
+        asked = np.concatenate([partition.linear for partition in partitions])
+        linear = asked & enough & (spread > 0)
+        slope = np.divide(means.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
+    cells_of_curves = _behind(of_curve, n_fine)
     return FittedBins(
-        edges, rows, starts, means, slope, along, grid.column, of_curve, fine_edges, fine
+        [grid.column for grid in grids],
+        fine,
+        np.concatenate(left),
+        [edges[-1] for edges in edges_of_bins],
+        np.cumsum([0, *n_fine[:-1]]),
+        starts,
+        cells_of_curves,
+        fine.pooled(cells_of_curves),
+        bins,
+        slope,
+        settings.weighting == "axis",
     )
 
 
-def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> dict[str, FloatArray | float]:
-    """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
-    rows, starts, bins, slope = fitted.rows, fitted.starts, fitted.bins, fitted.slope
+def _behind(starts: Sequence[IntArray], lengths: Sequence[int]) -> IntArray:
+    """First cells of each feature as those in one row of so many cells of each."""
+    before = np.cumsum([0, *lengths[:-1]])
+    return np.concatenate([first + n for first, n in zip(starts, before, strict=True)])
+
+
+def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> list[dict[str, Any]]:
+    """RHALE of every feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
+    rows, starts, bins, slope = fitted.rows, fitted.bin_starts, fitted.bins, fitted.slope
     # Within the finest cells next to nothing of a line cancels.
-    residuals, squares = residual_moments(fitted.fine.cells, fitted.of_curve[starts], slope), None
+    residuals = residual_moments(fitted.fine.cells, fitted.of_bins, slope)
+    squares, squares_of_cells, correlation = None, None, None
+    edges_of_cells, bin_of = fitted.edges(fitted.of_curve), fitted.bin_of_cells
     if rows.squares is not None:
         squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
-    estimates = feature_estimates(
-        fitted.bin_edges, bins, fitted.along, slope, residuals, settings.centering, squares=squares
-    )
-    estimates["moments"] = rows.cells.table.T
-    if fitted.along is not None and are_agreed(settings.rule):
-        estimates |= own_products(fitted.along)
-    if squares is not None and isinstance(settings.rule, GivenBins):
-        estimates |= {"weight_products": squares.products}
-    if fitted.along is not None and slope is not None and rows.squares is not None:
-        lines = Line.through(bins, slope).repeated(fitted.length)
-        products = lines.sums(rows.squares, sums.LEVEL_POWERS)
-        along = fitted.along
-        estimates["effect_slope_correlation"] = cell_kernel.slope_correlation(
-            products, along.width, along.weight, along.bin, slope
+        every = np.arange(len(fitted.of_curve))
+        squares_of_cells = rows.square_sums(every, rows.cells.means(), None)
+        if fitted.has_cells and slope is not None:
+            lines = Line(*[part[bin_of] for part in Line.through(bins, slope)])
+            products = lines.sums(rows.squares, sums.LEVEL_POWERS)
+            width = np.concatenate([np.diff(edges) for edges in edges_of_cells])
+            weight = rows.cells.weight
+            correlation = cell_kernel.slope_correlation(products, width, weight, bin_of, slope)
+    estimates = []
+    for edges, in_bins, cell_edges, in_cells in zip(
+        fitted.edges(fitted.of_bins),
+        fitted.by_feature(fitted.of_bins),
+        edges_of_cells,
+        fitted.by_feature(fitted.of_curve),
+        strict=True,
+    ):
+        cells, along, own_squares = rows.cells.part(in_cells), None, None
+        if squares is not None:
+            own_squares = selected(squares, in_bins)
+        if fitted.has_cells:
+            of_squares = squares_of_cells and selected(squares_of_cells, (..., in_cells))
+            own_bins = bin_of[in_cells] - in_bins.start
+            along = cell_kernel.Cells(cell_edges, own_bins, cells, of_squares)
+        values = feature_estimates(
+            edges,
+            selected(bins, in_bins),
+            along,
+            None if slope is None else slope[in_bins],
+            selected(residuals, in_bins),
+            settings.centering,
+            squares=own_squares,
         )
+        values["moments"] = cells.table.T
+        if along is not None and are_agreed(settings.rule):
+            values |= own_products(along)
+        if own_squares is not None and isinstance(settings.rule, GivenBins):
+            values |= {"weight_products": own_squares.products}
+        if correlation is not None:
+            values["effect_slope_correlation"] = correlation[in_bins]
+        estimates.append(values)
     return estimates
 
 
@@ -419,7 +482,6 @@ def feature_estimates(
         **({} if slope is None else {"slope": slope}),
         "n_obs": bins.n_obs,
         "edge_value": edges,
-        "curve": centred_curve(fine_pieces, edges, centering),
         "average_effect": float(np.nansum(share * bins.mean)),
     }
     if squares is not None:
@@ -431,10 +493,12 @@ def feature_estimates(
         }
     x_variance = accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
     estimates["heterogeneity_output"] = accumulate.heterogeneity_output(variance, x_variance, share)
-    if along is not None:
-        cell_curve = centred_curve(fine_pieces, along.edges, centering)
-        estimates |= {"cell_value": along.edges, "cell_curve": cell_curve, **_squares_of(along)}
-    return estimates
+    curve = centred_curve(fine_pieces, fine_pieces.edges, centering)
+    if along is None:
+        return estimates | {"curve": curve}
+    at_bins = np.searchsorted(along.edges, edges)
+    of_cells = {"cell_value": along.edges, "cell_curve": curve, **_squares_of(along)}
+    return estimates | {"curve": curve[at_bins], **of_cells}
 
 
 class _BinFits(NamedTuple):

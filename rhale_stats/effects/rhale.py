@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import centering_text, check_choice
 from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arguments.words import warn
-from rhale_stats.arrays.cell_moments import RowMoments
 from rhale_stats.arrays.cells import inner_ends
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import DEFAULT_BINS, has_fact, is_ours
@@ -40,6 +40,7 @@ from rhale_stats.local.chunks import ChunkedRows, cached
 from rhale_stats.local.rows import (
     THREADS_FROM,
     Reduction,
+    Rows,
     Source,
     cell_edges,
     choosing_rows,
@@ -47,13 +48,14 @@ from rhale_stats.local.rows import (
 )
 from rhale_stats.models.groups import by_groups
 from rhale_stats.models.outputs import Model
-from rhale_stats.parallel import cpus
+from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.levels import refuse_categorical
+from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.parts import inside, over_outputs, over_row_sets
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
@@ -62,6 +64,8 @@ CENTERINGS = ("mean", "start", "integral")
 
 # The least share of the axis that the inner rows should have where edges are at equal widths.
 NARROW = 0.1
+# Features that are estimated together: more take no less time each, and more memory.
+MAX_FEATURES = 8
 
 
 @by_groups()
@@ -324,110 +328,95 @@ def _estimated(
 ) -> xr.Dataset:
     """Effects of all features on these rows: edges by the rule, then estimates between them."""
     rule, rows, names = settings.rule, split.for_estimates, feature_names(local)
-    every, slopes_across = range(len(names)), cell_edges(local)
-    errors = local["local_effect_error"].values
-    threads = 1 if rows.size < THREADS_FROM else cpus()
-    grids, others = dict[int, CellGrid | Column](), dict[int, CellGrid]()
-    partitions = {k: cache[name] for k, name in enumerate(names) if cache and name in cache}
-    fits = dict[int, FittedBins]()
+    threads, at_once = 1 if rows.size < THREADS_FROM else cpus(), len(names)
+    # Chunks are read once for all features, and a rule of a user's own gets all at once.
+    if isinstance(rows, Rows) and is_ours(rule):
+        at_once = min(-(-len(names) // threads), MAX_FEATURES)
+    partitions = {} if cache is None else cache
+
+    def of_features(first: int) -> list[Estimates]:
+        positions = range(first, min(first + at_once, len(names)))
+        return _of_features(local, settings, split, positions, partitions)
+
+    parts = in_threads(of_features, range(0, len(names), at_once), threads)
+    effect = dataset(local, rule, settings.centering, [*chain.from_iterable(parts)], rows.n_rows)
+    facts = {"weighting": settings.weighting} | split.attrs
+    effect.attrs |= facts | rows.fingerprints(names, threads)
+    chosen = [partitions.get(name) for name in names]
+    return _with_losses(effect, [partition and partition.losses for partition in chosen])
+
+
+def _of_features(
+    local: xr.Dataset,
+    settings: RhaleSettings,
+    split: RowSplit,
+    positions: Sequence[int],
+    partitions: dict[str, Partition],
+) -> list[Estimates]:
+    """Estimates of some of the features; of a constant feature there are none.
+
+    Bins of the features that are in ``partitions`` are taken from there; others are put there.
+    """
+    rule, names, slopes_across = settings.rule, feature_names(local), cell_edges(local)
+    rows, grids = split.for_estimates, dict[int, CellGrid]()
 
     def plan(source: Source, position: int) -> Reduction | None:
         """Moments of the rows of one feature in the cells of its grid; none if it is constant."""
-        if position not in grids:
-            name, ends = names[position], split.ends(source, position, names[position])
-            grids[position] = grid_of(rule, source, position, name, ends, slopes_across[position])
-        grid = grids[position]
+        name, ends = names[position], split.ends(source, position, names[position])
+        grid = grid_of(rule, source, position, name, ends, slopes_across[position])
         if isinstance(grid, Column):
             return None
+        grids[position] = grid
         return moments_on(grid, position, unequal=source.unequal)
 
-    def plan_of_others(source: Source, position: int) -> Reduction | None:
+    def plan_of_others(source: Source, position: int) -> Reduction:
         """Moments of the rows for estimates, where bins are honest."""
-        grid = grids[position]
-        if not isinstance(grid, CellGrid):
-            return None
-        others[position] = grid_of_others(grid, source, position)
-        return moments_on(others[position], position, unequal=source.unequal)
+        grids[position] = grid_of_others(grids[position], source, position)
+        return moments_on(grids[position], position, unequal=source.unequal)
 
-    def choose(moments: Mapping[int, RowMoments]) -> None:
-        """Choose the bins of these features."""
-        candidates = {
-            position: grid.candidates(rows.cells, float(errors[position]))
-            for position, rows in moments.items()
-            if isinstance(grid := grids[position], CellGrid)
-        }
-        chosen = rule.choose(list(candidates.values())) if candidates else []
+    moments = [part for part in split.for_edges.reduced(plan, positions) if part is not None]
+    if not grids:
+        return [{} for _ in positions]
+    varying = list(grids)
+    errors = local["local_effect_error"].values[varying].tolist()
+    candidates = {
+        names[position]: grid.candidates(part.cells, error)
+        for (position, grid), part, error in zip(grids.items(), moments, errors, strict=True)
+        if names[position] not in partitions
+    }
+    if candidates:
+        chosen = rule.choose(list(candidates.values()))
         partitions.update(zip(candidates, chosen, strict=True))
-
-    def estimate(
-        position: int, moments: RowMoments | None, moments_of_edges: RowMoments | None
-    ) -> dict[str, FloatArray | float]:
-        """Estimates of one feature, its bins chosen on the rows of ``moments_of_edges``."""
-        grid = grids[position]
-        if moments is None or isinstance(grid, Column):
-            return {}
-        own_grid, edges = others.get(position, grid), np.zeros(0)
-        fitted = fitted_bins(settings, own_grid, moments, partitions[position])
-        if settings.has_spread:
-            chosen = fitted
-            if moments_of_edges is not None and moments_of_edges is not moments:
-                chosen = fitted_bins(settings, grid, moments_of_edges, partitions[position])
-            edges = spread_edges(rule, chosen, float(errors[position]))
-            fitted = fitted.ending_at(edges, own_grid.least_rows)
-        values = estimates_of(settings, fitted)
-        if settings.has_spread:
-            values |= spread_between(edges, fitted)
-        if "squares" in values:
-            fits[position] = fitted
-            if isinstance(rule, GivenBins):
-                values |= {"weight_largest": rows.largest}
-        return values
-
-    if split.is_honest or not is_ours(rule):
-        # A rule of a user's own gets all features at once.
-        chosen_by = split.for_edges.reduced(plan, lambda _, moments: moments, threads)
-        unchosen = {k: chosen_by[k] for k in every if k not in partitions}
-        choose({k: moments for k, moments in unchosen.items() if moments is not None})
-        moments = chosen_by
-        if split.is_honest:
-            moments = rows.reduced(plan_of_others, lambda _, moments: moments, threads)
-        estimates = [estimate(k, moments[k], chosen_by[k]) for k in every]
-    else:
-
-        def of_feature(position: int, moments: RowMoments | None) -> dict[str, FloatArray | float]:
-            if moments is not None and position not in partitions:
-                choose({position: moments})
-            return estimate(position, moments, None)
-
-        estimates = rows.reduced(plan, of_feature, threads)
-    _add_signs(rows, fits, estimates, threads)
-    if cache is not None:
-        cache.update({names[position]: partition for position, partition in partitions.items()})
-    effect = dataset(local, rule, settings.centering, estimates, rows.n_rows)
-    facts = {"weighting": settings.weighting} | split.attrs
-    effect.attrs |= facts | rows.fingerprints(names, threads)
-    losses = {position: partition.losses for position, partition in partitions.items()}
-    return _with_losses(effect, losses)
+    bins = [partitions[names[position]] for position in varying]
+    fitted = fitted_bins(settings, list(grids.values()), moments, bins)
+    edges = spread_edges(rule, fitted, errors) if settings.has_spread else []
+    if split.is_honest:
+        moments = rows.reduced(plan_of_others, varying)
+        fitted = fitted_bins(settings, list(grids.values()), moments, bins)
+    if settings.has_spread:
+        fitted = fitted.ending_at(edges, [grid.least_rows for grid in grids.values()])
+    estimates: dict[int, Any] = dict(zip(varying, estimates_of(settings, fitted), strict=True))
+    if settings.has_spread:
+        for values, spread in zip(estimates.values(), spread_between(edges, fitted), strict=True):
+            values |= spread
+    if rows.unequal:
+        _add_signs(rows, fitted, estimates)
+        if isinstance(rule, GivenBins):
+            for values in estimates.values():
+                values["weight_largest"] = rows.largest
+    return [estimates.get(position, {}) for position in positions]
 
 
-def _add_signs(
-    rows: Source,
-    fits: Mapping[int, FittedBins],
-    estimates: Sequence[dict[str, FloatArray | float]],
-    threads: int,
-) -> None:
+def _add_signs(rows: Source, fitted: FittedBins, estimates: Mapping[int, dict[str, Any]]) -> None:
     """Add the sign of the skewness of rows with precision weights, which moments do not tell."""
+    numbers = {position: number for number, position in enumerate(estimates)}
 
-    def plan(source: Source, position: int) -> Reduction | None:
-        fitted = fits.get(position)
-        return fitted and skewness_rows(fitted, position, source.most_rows)
+    def plan(source: Source, position: int) -> Reduction:
+        return skewness_rows(fitted, numbers[position], position, source.most_rows)
 
-    def add(position: int, rows_of_skewness: FloatArray | None) -> None:
-        if rows_of_skewness is not None:
-            estimates[position]["skewness_sign"] = skewness_sign(rows_of_skewness, fits[position])
-
-    if fits:
-        rows.reduced(plan, add, threads)
+    chosen_rows = rows.reduced(plan, list(estimates))
+    for values, part in zip(estimates.values(), chosen_rows, strict=True):
+        values["skewness_sign"] = skewness_sign(part, fine=fitted.has_cells)
 
 
 def with_missing(effect: xr.Dataset) -> xr.Dataset:
@@ -443,9 +432,9 @@ def with_missing(effect: xr.Dataset) -> xr.Dataset:
     return effect.assign(missing_curve=variable("missing_curve", values, estimator=fact))
 
 
-def _with_losses(effect: xr.Dataset, losses: Mapping[int, FloatArray | None]) -> xr.Dataset:
+def _with_losses(effect: xr.Dataset, losses: Sequence[FloatArray | None]) -> xr.Dataset:
     """The loss of every number of bins that a rule compared, over (feature, n_bins_tried)."""
-    compared = {position: loss for position, loss in losses.items() if loss is not None}
+    compared = {position: loss for position, loss in enumerate(losses) if loss is not None}
     if not compared:
         return effect
     tried = max(len(loss) for loss in compared.values())

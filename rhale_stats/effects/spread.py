@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,7 +16,7 @@ from rhale_stats.arrays.accumulate import heterogeneity_se
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.cell_moments import Line
 from rhale_stats.arrays.cells import distinct
-from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import clear_sign
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule
@@ -24,7 +25,7 @@ from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
 from rhale_stats.local.rows import Reduction, Rows
 from rhale_stats.schema.feature_result import FeatureResult, each_feature
 from rhale_stats.schema.features import is_grouped, resolution
-from rhale_stats.schema.padding import Estimates, padded
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
 
 if TYPE_CHECKING:
@@ -38,10 +39,15 @@ SPREAD = ("spread", "spread_edge_value")
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-def skewness_rows(fitted: FittedBins, position: int, max_rows: int) -> Reduction:
-    """Rows that tell the sign of the skewness of one feature: at most so many of each chunk."""
-    edges = fitted.bin_edges if fitted.along is None else fitted.edges
-    slope, bins = fitted.slope, fitted.bins
+def skewness_rows(fitted: FittedBins, number: int, position: int, max_rows: int) -> Reduction:
+    """Rows that tell the sign of the skewness of a feature: at most so many of each chunk.
+
+    ``number`` is that of the feature among the ``fitted`` ones, ``position`` that in the rows.
+    """
+    edges = fitted.edges(fitted.of_curve)[number]
+    bins, lines = fitted.by_feature(fitted.of_bins)[number], None
+    if not fitted.has_cells and fitted.slope is not None:
+        lines = fitted.slope[bins], fitted.bins.x_mean[bins]
 
     def of_chunk(rows: Rows) -> FloatArray:
         x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
@@ -50,63 +56,91 @@ def skewness_rows(fitted: FittedBins, position: int, max_rows: int) -> Reduction
             some = np.linspace(0, len(x) - 1, max_rows).astype(np.int64)
             x, g, weight = x[some], g[some], weight[some]
         k = bin_index(edges, x)
-        if fitted.along is None and slope is not None:
-            g = g - slope[k] * (x - bins.x_mean[k])
+        if lines is not None:
+            slope, x_mean = lines
+            g = g - slope[k] * (x - x_mean[k])
         return np.stack([g, k, weight])
 
     return Reduction(of_chunk, partial(np.concatenate, axis=1))
 
 
-def skewness_sign(rows: FloatArray, fitted: FittedBins) -> float:
+def skewness_sign(rows: FloatArray, *, fine: bool) -> float:
     """Sign of the skewness of the local effects of weighted rows, 0 unless it is clear.
 
-    Of very many rows in chunks it is that of some, evenly from all chunks.
+    Of very many rows in chunks it is that of some, evenly from all chunks. The cells of the rows
+    are ``fine`` ones of the curve, or bins.
     """
     values, cell, weight = rows
-    return clear_sign(values, cell.astype(np.int64), weight, None, fine=fitted.along is not None)
+    return clear_sign(values, cell.astype(np.int64), weight, None, fine=fine)
 
 
-def spread_edges(rule: BinRule, fitted: FittedBins, error: float) -> FloatArray:
-    """Edges of the bins of the spread of one feature, chosen on these rows.
+def spread_edges(rule: BinRule, fitted: FittedBins, errors: Sequence[float]) -> list[FloatArray]:
+    """Edges of the bins of the spread of every feature, chosen on these rows.
 
-    ``error`` is the numerical error of a local effect.
+    ``errors`` are the numerical errors of their local effects.
     """
     adaptive = rule if isinstance(rule, AdaptiveBins) else AdaptiveBins()
-    least = max(resolution(fitted.bins.mean, error), NO_SPREAD * _deviation(fitted.bins))
     effect, left = _fitted_effect(fitted)
-    length = np.diff(fitted.of_curve, append=len(fitted.fine.cells.weight))
-    fine = kernel.residuals(fitted.fine.cells, effect.repeated(length), np.repeat(left, length))
-    starts = adaptive.choose_spread(fine, fitted.of_curve, resolution=least)
-    return np.append(fitted.fine_edges[starts], fitted.fine_edges[-1])
+    length = np.diff(fitted.of_curve, append=len(fitted.left))
+    residuals = kernel.residuals(
+        fitted.fine.cells, effect.repeated(length), np.repeat(left, length)
+    )
+    of_bins = fitted.by_feature(fitted.of_bins)
+    everything = sums.merge(fitted.bins, np.array([bins.start for bins in of_bins]))
+    deviation = np.sqrt(everything.m2 / everything.weight)
+    every = np.arange(len(fitted.left))
+    edges = []
+    for number, (bins, fine, cells, fine_edges) in enumerate(
+        zip(
+            of_bins,
+            fitted.by_feature(every),
+            fitted.by_feature(fitted.of_curve),
+            fitted.edges(every),
+            strict=True,
+        )
+    ):
+        least = resolution(fitted.bins.mean[bins], errors[number])
+        starts = adaptive.choose_spread(
+            sums.selected(residuals, fine),
+            fitted.of_curve[cells] - fine.start,
+            resolution=max(least, NO_SPREAD * float(deviation[number])),
+        )
+        edges.append(np.append(fine_edges[starts], fine_edges[-1]))
+    return edges
 
 
-def spread_between(edges: FloatArray, fitted: FittedBins) -> Estimates:
-    """The spread of one feature between ``edges``, by name: each at the nearest edge of a cell."""
-    middle = (fitted.edges[1:-2] + fitted.edges[2:-1]) / 2
-    inner = edges[1:-1] if len(fitted.edges) > 2 else edges[:0]
-    starts = distinct(np.append(0, 1 + np.searchsorted(middle, inner)))
-    bins = kernel.residuals(fitted.rows.cells, *_fitted_effect(fitted)).merged(starts)
-    return {
-        "spread": np.sqrt(bins.moment("square")),
-        "spread_edge_value": np.append(fitted.edges[starts], fitted.edges[-1]),
-    }
-
-
-def _deviation(bins: Moments) -> float:
-    """Standard deviation of the local effects, whatever the bins."""
-    everything = sums.merge(bins, np.zeros(1, dtype=np.int64))
-    return float(np.sqrt(everything.m2[0] / everything.weight[0]))
+def spread_between(edges: Sequence[FloatArray], fitted: FittedBins) -> list[dict[str, FloatArray]]:
+    """The spread of every feature between its ``edges``: each at the nearest edge of a cell."""
+    residuals = kernel.residuals(fitted.rows.cells, *_fitted_effect(fitted))
+    spreads = []
+    for wanted, cells, own_edges in zip(
+        edges, fitted.by_feature(fitted.of_curve), fitted.edges(fitted.of_curve), strict=True
+    ):
+        middle = (own_edges[1:-2] + own_edges[2:-1]) / 2
+        inner = wanted[1:-1] if len(own_edges) > 2 else wanted[:0]
+        starts = distinct(np.append(0, 1 + np.searchsorted(middle, inner)))
+        bins = sums.selected(residuals, cells).merged(starts)
+        spread = {
+            "spread": np.sqrt(bins.moment("square")),
+            "spread_edge_value": np.append(own_edges[starts], own_edges[-1]),
+        }
+        spreads.append(spread)
+    return spreads
 
 
 def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
-    """The effect in the cells of the curve, and the share of the variance that it leaves there.
+    """The effect in the cells of the curves, and the share of the variance that it leaves there.
 
     It is the mean of each cell, whatever the bins are: a bin that does not follow the effect would
     leave its change in the residuals.
     """
     # A slope across a cell does not depend on where in the cell a row is.
-    sloped = fitted.column.cells is None
-    return kernel.effect_in_cells(fitted.rows.cells, [slice(None)] * sloped)
+    sloped = [
+        cells
+        for column, cells in zip(fitted.columns, fitted.by_feature(fitted.of_curve), strict=True)
+        if column.cells is None
+    ]
+    return kernel.effect_in_cells(fitted.rows.cells, sloped)
 
 
 # --- labelled -------------------------------------------------------------------------------------

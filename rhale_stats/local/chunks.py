@@ -297,20 +297,13 @@ class ChunkedRows:
         return SortedValues(x, weight, True)
 
     def reduced(
-        self,
-        plan: Callable[[Source, int], Reduction | None],
-        done: Callable[[int, Any], R],
-        _threads: int,
-        /,
-    ) -> list[R]:
-        """Results of ``done`` for every feature and the answer of its reduction: in one pass."""
-        plans = [plan(self, position) for position in range(len(self.names))]
+        self, plan: Callable[[Source, int], Reduction | None], positions: Sequence[int], /
+    ) -> list[Any]:
+        """The answers of the reductions of these features, None without one: in one pass."""
+        plans = [plan(self, position) for position in positions]
         reductions = [reduction for reduction in plans if reduction is not None]
         answers = iter(self._reduced(reductions) if reductions else ())
-        return [
-            done(position, None if reduction is None else next(answers))
-            for position, reduction in enumerate(plans)
-        ]
+        return [None if reduction is None else next(answers) for reduction in plans]
 
     def _reduced(self, reductions: list[Reduction]) -> Sequence[Any]:
         """Answers for all rows, and with the first of them checksums of the rows."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import xarray as xr
@@ -163,16 +162,12 @@ class Source(Protocol):
         """Where the rows of a feature are on its axis."""
 
     def reduced(
-        self,
-        plan: Callable[[Source, int], Reduction | None],
-        done: Callable[[int, Any], R],
-        threads: int,
-        /,
-    ) -> list[R]:
-        """Results of ``done`` for the number of every feature and the answer of its reduction.
+        self, plan: Callable[[Source, int], Reduction | None], positions: Sequence[int], /
+    ) -> list[Any]:
+        """The answers of the reductions of these features, None without one.
 
         ``plan`` gives the reduction of a feature from the places of its rows, in whose order the
-        rows come. Without a reduction the answer is None.
+        rows come.
         """
 
     def fingerprints(self, names: Sequence[str], threads: int, /) -> dict[str, str]:
@@ -188,7 +183,6 @@ def unequal(weight: FloatArray | None, *, frequency: bool) -> bool:
 
 
 SELECT_ROWS = "Select the rows first: local.isel(obs=...)."
-R = TypeVar("R")
 # With fewer values than this, threads cost more time than they save.
 THREADS_FROM = 200_000
 
@@ -302,21 +296,16 @@ class Rows(NamedTuple):
     def reduced(
         self,
         plan: Callable[[Source, int], Reduction | None],
-        done: Callable[[int, Any], R],
-        threads: int,
-    ) -> list[R]:
-        """Results of ``done`` for every feature and the answer of its reduction."""
-        of_thread = threading.local()
-
-        def of_feature(position: int) -> R:
-            # New columns for every feature would take longer than to fill them.
-            if not hasattr(of_thread, "columns"):
-                of_thread.columns = self._columns_to_sort()
-            rows = self._sorted_by(position, of_thread.columns)
+        positions: Sequence[int],
+    ) -> list[Any]:
+        """The answers of the reductions of these features, None without one."""
+        # New columns for every feature would take longer than to fill them.
+        sorted_columns, answers = self._columns_to_sort(), []
+        for position in positions:
+            rows = self._sorted_by(position, sorted_columns)
             reduction = plan(rows, position)
-            return done(position, None if reduction is None else reduction.map(rows))
-
-        return in_threads(of_feature, range(len(self.x)), threads)
+            answers.append(None if reduction is None else reduction.map(rows))
+        return answers
 
     def in_order(self, position: int) -> Rows:
         """Rows with their values and local effects of one feature only, in the order of values."""

@@ -268,7 +268,8 @@ def test_moments_by_squared_weights_bin_by_bin(rng, lines):
         r = r - (slope[k] * d if lines else 0)
         share = own / own.sum()
         n = 1 / np.sum(share**2)
-        used = range(len(sums.SQUARE_POWERS)) if lines else sums.OF_CONSTANT
+        is_line = lines and slope[k] != 0
+        used = range(len(sums.SQUARE_POWERS)) if is_line else sums.OF_CONSTANT
         for number in used:
             p, q = sums.SQUARE_POWERS[number]
             expected = np.average(d**p * r**q, weights=own**2)

@@ -544,7 +544,7 @@ class TestParts:
 
         def slope(linear):
             partition = Partition(np.array([0, n]), None if linear is None else np.array(linear))
-            return fitted_bins(request, grid, rows, partition).slope
+            return fitted_bins(request, [grid], [rows], [partition]).slope
 
         expected = np.polyfit(x[:n], g[:n], 1)[0] if known else 0
         assert_allclose(slope([True, True]), [expected, 0], atol=1e-12)
