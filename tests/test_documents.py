@@ -192,6 +192,54 @@ def test_what_is_to_be_found_is_there():
         assert not missing, f"{module} has no {missing}"
 
 
+def test_the_life_of_a_call_is_as_the_page_says():
+    """Every line is called below the one that it is indented under, in this order; none lacks."""
+    text = ARCHITECTURE.read_text(encoding="utf-8")
+    text = text[text.index("## The life of a call") : text.index("Each step returns a new")]
+    lines = re.findall(r"^( *)(\w+) +([\w/]+\.py) ", text, re.MULTILINE)
+    assert 10 <= len(lines) <= 15
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    local = rs.local_effects(lambda X: np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1], X)
+    calls, stack = [], []
+
+    def record(frame, event, _):
+        module = frame.f_code.co_filename.rpartition("rhale_stats/")[2]
+        if event == "call":
+            stack.append((frame.f_code.co_name, module))
+            calls.append(tuple(stack))
+        elif event == "return" and stack:
+            stack.pop()
+
+    sys.setprofile(record)
+    try:
+        effect = rs.confint(rs.rhale(local))
+        printed = [str(rs.summary(effect)), str(rs.summary(effect, "x0"))]
+    finally:
+        sys.setprofile(None)
+    assert all(printed)
+    above, first = [], []
+    for indent, *line in lines:
+        above[len(indent) // 2 :] = [tuple(line)]
+        steps = [n for n, way in enumerate(calls) if way[-1] == above[-1] and {*above} <= {*way}]
+        assert steps, line
+        first.append(steps[0])
+    assert first == sorted(first)
+    called = {way[-1] for way in calls}
+    steps = {way[-1] for way in calls if way[-2:-1] == (("_of_features", "effects/rhale.py"),)}
+    steps = {(name, module) for name, module in steps if name in functions_in(module)}
+    assert steps - {("_add_signs", "effects/rhale.py")} <= {tuple(line) for _, *line in lines}
+    for module, names in PLACE.findall(text):
+        assert {(name, module) for name in re.findall(r"`(\w+)`", names)} <= called
+
+
+def functions_in(module):
+    """Functions of a module of `effects`, but for methods; none of other modules."""
+    if not module.startswith("effects/"):
+        return []
+    nodes = ast.parse((ROOT / "rhale_stats" / module).read_text(encoding="utf-8")).body
+    return [node.name for node in nodes if isinstance(node, ast.FunctionDef)]
+
+
 def test_kinds_are_in_the_wings_that_the_page_says():
     text = ARCHITECTURE.read_text(encoding="utf-8")
     said = re.findall(r"^\| ((?:`[A-Z_]+`(?:, )?)+) \| `(\w+)` \|", text, re.MULTILINE)
