@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.benchmarks import scaling, tasks, times
 from tests.benchmarks.peers import peers
+
+
+@pytest.mark.slow
+def test_the_command_runs_from_the_root_of_a_checkout():
+    command = [sys.executable, "-m", "tests.benchmarks", "--help"]
+    root = Path(__file__).parents[2]
+    printed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    assert "peers" in printed
 
 
 def test_peers_are_timed_in_turns(capsys):
