@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+import rhale_stats as rs
 from rhale_stats.arguments.words import one_line
 from rhale_stats.cli.files import (
     delivered,
@@ -34,19 +35,11 @@ from rhale_stats.cli.formula import (
 )
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
-from rhale_stats.effects.rhale import rhale
-from rhale_stats.explanation.explain import explain
-from rhale_stats.generics.hypotheses import compare
-from rhale_stats.generics.tables import glance, summary, tidy
-from rhale_stats.generics.uncertainty import std_error
-from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.outputs import Outputs, UnknownOutputError
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import as_table
-from rhale_stats.regional.regions import regional_rhale, regions
-from rhale_stats.reporting.report import report
 
 # Rows that the model is asked for before the work.
 ROWS_TRIED = 5
@@ -353,7 +346,7 @@ def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = Non
     if not features and inputs.job is not None:  # the continuous regressors of a formula
         numbers = filter(lambda name: pd.api.types.is_numeric_dtype(X[name]), inputs.job.features)
         features = [name for name in numbers if inputs.X[name].nunique() > 2]
-    return local_effects(
+    return rs.local_effects(
         inputs.model,
         X,
         features=features,
@@ -371,10 +364,10 @@ def with_errors(
     if has_parameters(inputs.model):
         if rows is not None:
             local = local.assign_coords({ROW_NUMBER: ("obs", np.flatnonzero(rows))})
-        return std_error(effect, local, groups=groups, model=inputs.model, X=inputs.X)
+        return rs.std_error(effect, local, groups=groups, model=inputs.model, X=inputs.X)
     if groups is not None and rows is not None:
         groups = groups[rows].reset_index(drop=True)
-    return std_error(effect, local, groups=groups)
+    return rs.std_error(effect, local, groups=groups)
 
 
 # --- the commands ---------------------------------------------------------------------------------
@@ -399,7 +392,7 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
     files = files_of(arguments)
     inputs = inputs_of(arguments)
-    explanation: Any = explain(
+    explanation: Any = rs.explain(
         inputs.model,
         inputs.X,
         inputs.y,
@@ -413,9 +406,9 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     attrs = explanation.attrs
     answer: dict[str, Any] = {str(key): attrs[key] for key in attrs if key not in LINES}
     answer |= {name: str(attrs.get(name, "")).splitlines() for name in LINES}
-    answer |= {"kind": attrs["model"], "model": inputs.name, "features": tidy(explanation)}
+    answer |= {"kind": attrs["model"], "model": inputs.name, "features": rs.tidy(explanation)}
     writers = writers_of(explanation.contents, answer["features"], answer)
-    writers[".html"] = partial(report, explanation)
+    writers[".html"] = partial(rs.report, explanation)
     return delivered(files, writers, str(explanation), answer)
 
 
@@ -429,7 +422,7 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     inputs = inputs_of(arguments)
     conditioning = _conditioning(inputs, arguments)
     local = local_of(inputs, arguments)
-    tree = regions(
+    tree = rs.regions(
         local,
         arguments.feature,
         conditioning=conditioning,
@@ -437,23 +430,23 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
         groups=inputs.groups,
         rng=arguments.seed,
     )
-    effect = with_errors(inputs, regional_rhale(local, tree), local)
+    effect = with_errors(inputs, rs.regional_rhale(local, tree), local)
     if "parameters" in effect.attrs:
         # A permutation takes the model as given, and so says less than the other intervals.
         pvalue = tree["pvalue"]
         tree = tree.assign(pvalue=pvalue.where(pvalue > tree.attrs["level"]))
-    table = glance(effect)
+    table = rs.glance(effect)
     answer = {
         "model": inputs.name,
         "feature": arguments.feature,
         "n_rows": len(inputs.X),
-        "nodes": tidy(tree),
+        "nodes": rs.tidy(tree),
         "regions": table,
     }
     both = xr.DataTree.from_dict({"/tree": tree, "/effect": effect})
     shown = table[[name for name in SHOWN if name in table.columns]]
     lines = shown.to_string(index=False, float_format="{:.4g}".format)
-    text = f"{summary(tree)}\n\nAverage effects in the regions:\n{lines}"
+    text = f"{rs.summary(tree)}\n\nAverage effects in the regions:\n{lines}"
     return delivered(files, writers_of(both, table, answer), text, answer)
 
 
@@ -482,10 +475,10 @@ def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
         a, b, names = _of_files(arguments)
     else:
         a, b, names = _of_levels(arguments)
-    difference = compare(a, b, rng=arguments.seed)
-    table = tidy(difference)
-    answer = {"a": names[0], "b": names[1], "tests": glance(difference), "differences": table}
-    text = f"a: {names[0]}\nb: {names[1]}\n\n{summary(difference)}"
+    difference = rs.compare(a, b, rng=arguments.seed)
+    table = rs.tidy(difference)
+    answer = {"a": names[0], "b": names[1], "tests": rs.glance(difference), "differences": table}
+    text = f"a: {names[0]}\nb: {names[1]}\n\n{rs.summary(difference)}"
     return delivered(files, writers_of(difference, table, answer), text, answer)
 
 
@@ -520,7 +513,7 @@ def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, l
     for level in levels:
         rows = np.asarray(column == level)
         local = local_of(inputs, arguments, rows)
-        effects.append(with_errors(inputs, rhale(local), local, rows))
+        effects.append(with_errors(inputs, rs.rhale(local), local, rows))
     return effects[0], effects[1], [f"{arguments.by} = {level}" for level in levels]
 
 
@@ -575,4 +568,4 @@ def report_job(arguments: argparse.Namespace) -> dict[str, Any]:
     check_features(arguments.features, features, f"features of {path}")
     options = {"title": arguments.title, "features": arguments.features}
     options |= {"open_features": arguments.open, "print": arguments.print}
-    return delivered(files, {".html": partial(report, tree, **options)})
+    return delivered(files, {".html": partial(rs.report, tree, **options)})

@@ -20,6 +20,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from tqdm import tqdm
 
+import rhale_stats as rs
 from rhale_stats.cli.files import folder_of, read_table, save, with_readings, without_missing
 from rhale_stats.cli.formula import (
     Formula,
@@ -30,15 +31,7 @@ from rhale_stats.cli.formula import (
 )
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
-from rhale_stats.drawing.effects import plot_effect, plot_effects
-from rhale_stats.effects.rhale import rhale
-from rhale_stats.ensembles.refits import bootstrap_refit
-from rhale_stats.explanation.explain import explain
 from rhale_stats.files import netcdf_of
-from rhale_stats.generics.tables import summary, tidy
-from rhale_stats.generics.uncertainty import std_error
-from rhale_stats.local.local_effects import local_effects
-from rhale_stats.reporting.report import report
 from rhale_stats.schema.layout import compact
 
 RAND_FORMULA = (
@@ -182,7 +175,7 @@ class Job:
         options: dict[str, Any] = {"groups": self.groups}
         if uncertainty != "rows":
             options |= {"model": results, "X": self.data, "uncertainty": uncertainty}
-        return std_error(rhale(local), local, **options)
+        return rs.std_error(rs.rhale(local), local, **options)
 
     def again(self, n: int, *, progress: bool) -> xr.Dataset:
         """Effects of models that were fitted to ``n`` samples of the rows."""
@@ -192,10 +185,12 @@ class Job:
                 # What they say was said of all rows.
                 warnings.simplefilter("ignore")
                 results = _fit_glm(rows, self.formula, self.family)
-                return rhale(local_effects(results, rows, features=self.features, progress=False))
+                return rs.rhale(
+                    rs.local_effects(results, rows, features=self.features, progress=False)
+                )
 
         options: dict[str, Any] = {"groups": self.groups, "rng": 0, "progress": progress}
-        return bootstrap_refit(effect, self.data, n_resamples=n, **options)
+        return rs.bootstrap_refit(effect, self.data, n_resamples=n, **options)
 
 
 def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> dict[str, Any]:
@@ -221,13 +216,13 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
 
         results = step("fitting the model", job.fitted)
         options = {"features": job.features, "progress": False}
-        local = step("local effects", local_effects, results, job.data, **options)
+        local = step("local effects", rs.local_effects, results, job.data, **options)
         effect = step("RHALE and standard errors", job.effect, local, results, uncertainty)
         figure = step("drawing", _draw, effect, local)
         step("saving", _save, effect, figure, out)
         bar.set_description("done")
     print(f"{job.formula}\n")
-    print(summary(effect))
+    print(rs.summary(effect))
     print(
         f"\n{out / NETCDF_NAME}: the effects, their standard errors and bins, "
         f"as xarray.open_dataset reads them."
@@ -246,7 +241,7 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
         "family": job.family,
         "n_rows": len(job.data),
         "uncertainty": str(effect["effect_se"].attrs["source"]),
-        "effects": tidy(effect),
+        "effects": rs.tidy(effect),
         "files": [str(out / name) for name in names],
     }
 
@@ -254,9 +249,9 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
 def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
     """Fit the model again to samples of the rows; print and save what becomes of the effects."""
     refits = job.again(n, progress=progress)
-    figure: Figure = plot_effects(refits)[0].figure
+    figure: Figure = rs.plots.effects(refits)[0].figure
     _save_with(figure, refits, [out / REFITS_PICTURE, out / REFITS_NAME])
-    print(f"\n{summary(refits)}")
+    print(f"\n{rs.summary(refits)}")
     print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
     print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
 
@@ -264,8 +259,8 @@ def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
 def _report(job: Job, results: Any, path: Path, title: str, *, progress: bool) -> None:
     """Explain the fitted model, and write the report."""
     y = Formula.parsed(job.formula).outcome_of(job.data)
-    tree = explain(results, job.data, y, progress=progress)
-    save([path], {".html": partial(report, tree, title=title)})
+    tree = rs.explain(results, job.data, y, progress=progress)
+    save([path], {".html": partial(rs.report, tree, title=title)})
     print(
         f"{path}: the report of all features: which matter, how much, for whom, and how surely. "
         f"Its curves are accumulated local effects in up to 40 bins."
@@ -286,7 +281,7 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
 def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
     """Write all files, or none."""
     source = str(effect["effect_se"].attrs["source"])
-    along = tidy(effect).assign(estimand="average along the bin", uncertainty=source)
+    along = rs.tidy(effect).assign(estimand="average along the bin", uncertainty=source)
     paths = [out / PICTURE_NAME, out / TABLE_NAME, out / NETCDF_NAME]
     _save_with(figure, compact(effect), paths, **{".csv": partial(along.to_csv, index=False)})
 
@@ -304,12 +299,12 @@ def _draw(effect: xr.Dataset, local: xr.Dataset) -> Figure:
     """Curves above bins, side by side; only the curves if there are many features."""
     n_features = effect.sizes["feature"]
     if n_features > DETAILED_FEATURES:
-        curves: Figure = plot_effects(effect)[0].figure
+        curves: Figure = rs.plots.effects(effect)[0].figure
         return curves
     with sns.axes_style("ticks"), sns.plotting_context("paper", font_scale=1.1):
         figure = plt.figure(figsize=(1.5 + 3.8 * n_features, 6.6), layout="constrained")
         axes = figure.subplots(3, n_features, squeeze=False, height_ratios=[3.1, 2.1, 1.2])
     for column in range(n_features):
-        plot_effect(effect, column, local, ax=axes[:, column])
+        rs.plots.effect(effect, column, local, ax=axes[:, column])
     sns.despine(figure)
     return figure

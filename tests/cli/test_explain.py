@@ -154,7 +154,7 @@ of_models.writers_of = writers_of
 def test_what_cannot_be_explained(table, linear, capsys, monkeypatch, words, message):
     from rhale_stats.cli import commands
 
-    monkeypatch.setattr(commands, "explain", None)
+    monkeypatch.setattr(commands.rs, "explain", None)
     try:
         status = main(["explain", str(table), "--model", str(linear), "--trust", *words])
     except SystemExit as end:

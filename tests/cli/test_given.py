@@ -170,7 +170,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
 def test_what_cannot_be_done_is_a_line_before_the_work(
     table, linear, capsys, monkeypatch, words, message
 ):
-    monkeypatch.setattr(commands, "local_effects", None)
+    monkeypatch.setattr(commands.rs, "local_effects", None)
     words = [str(linear) if word == "MODEL" else word for word in words]
     words = [*(["--trust"] if str(linear) in words else []), *words]
     feature = [] if "--feature" in words else ["--feature", "age"]

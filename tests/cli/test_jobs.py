@@ -169,7 +169,7 @@ def test_what_cannot_be_done_is_said_in_a_line_before_the_fit(
     data, tmp_path, capsys, monkeypatch, change, message
 ):
     # reliability.md 17; users.md, command line.
-    monkeypatch.setattr(jobs, "local_effects", None)
+    monkeypatch.setattr(jobs.rs, "local_effects", None)
     options = {"--formula": "y ~ age", "--out": str(tmp_path / "out")} | change
     path = options.pop("data", str(data))
     flat = [word for pair in options.items() for word in pair]
@@ -229,7 +229,7 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
         raise np.linalg.LinAlgError("SVD did not\nconverge")
 
     arguments = ["fit", str(data), "--formula", "y ~ age", "--out", str(tmp_path), "--no-progress"]
-    monkeypatch.setattr(jobs, "std_error", fail)
+    monkeypatch.setattr(jobs.rs, "std_error", fail)
     assert main(arguments) == 1
     assert capsys.readouterr().err == "rhale-stats: LinAlgError: SVD did not converge\n"
     monkeypatch.setattr(sm.GLM, "fit", fail)
@@ -240,11 +240,13 @@ def test_errors_of_the_computation_are_a_line(data, tmp_path, capsys, monkeypatc
 
 @pytest.mark.filterwarnings("always")
 def test_warnings_are_a_line_each(data, capsys, monkeypatch, fit):
+    std_error = rs.std_error
+
     def warn(*args, **options):
         warnings.warn("first line\nsecond line", stacklevel=2)
-        return rs.std_error(*args, **options)
+        return std_error(*args, **options)
 
-    monkeypatch.setattr(jobs, "std_error", warn)
+    monkeypatch.setattr(jobs.rs, "std_error", warn)
     fit(data, "y ~ age")
     assert "Warning: first line second line\n" in capsys.readouterr().err
 
@@ -397,7 +399,7 @@ def test_the_file_of_bins_says_the_source(data, tmp_path):
 def test_refits_are_those_of_the_functions(data, capsys, monkeypatch, tmp_path, fit):
     # In this process: to start others takes longest.
     refit = partial(rs.bootstrap_refit, n_jobs=1)
-    monkeypatch.setattr(jobs, "bootstrap_refit", refit)
+    monkeypatch.setattr(jobs.rs, "bootstrap_refit", refit)
     fit(data, "y ~ age", "--refits", "6", "--groups", "day")
     out = capsys.readouterr().out
     assert re.search(r"Uncertainty:\s+refits, groups of rows", out)

@@ -51,7 +51,7 @@ def test_the_report_of_a_saved_explanation(trees, tmp_path, capsys, suffix):
 def test_options_go_to_the_report(tree, tmp_path, monkeypatch):
     found = []
     monkeypatch.setattr(
-        commands, "report", lambda tree, path, **options: (path.touch(), found.append(options))
+        commands.rs, "report", lambda tree, path, **options: (path.touch(), found.append(options))
     )
     words = ["report", str(tree), "--out", str(tmp_path / "a.html"), "--open", "0", "--print"]
     assert main(words) == 0
