@@ -33,7 +33,7 @@ POINTS_OF_AREA = 9
 # Percentiles of the rows between which panels reach, and the least part of an axis to leave out.
 INNER, MIN_CUT = (1.0, 99.0), 0.02
 # A panel is paler at bars of fewer rows that are also fewer than this share of what is usual.
-PALE, FEW_ROWS, FEW_OF_USUAL = 0.55, 10, 0.25
+PALE, PALE_ROWS, PALE_SHARE = 0.55, 10, 0.25
 # Names of levels that are too long are broken into lines, and rotated if still too long.
 NAME_LENGTH, TURNED = 14, 30
 # Longest name where they are turned; points that a name needs beside others, upright and aslant.
@@ -348,7 +348,7 @@ def _few_rows(row: FeatureResult, ends: FloatArray) -> list[FloatArray]:
     # With the neighbours of each: single bars do not stand out.
     share = np.convolve(np.pad(share, 1, mode="edge"), np.ones(3) / 3, mode="valid")
     n_rows = float(row["n_obs"].values.sum())
-    few = (share * n_rows < FEW_ROWS) & (share < FEW_OF_USUAL / N_BARS)
+    few = (share * n_rows < PALE_ROWS) & (share < PALE_SHARE / N_BARS)
     turns = np.flatnonzero(np.diff(few, prepend=False, append=False))
     return list(bars[turns].reshape(-1, 2))
 

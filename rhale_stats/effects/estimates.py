@@ -377,8 +377,8 @@ def fitted_bins(
         # With honest bins a bin may hold too few rows for the line that other rows asked for.
         spread = means.product(2, 0)
         enough = sums.n_effective(bins) > 2 * (1 + 1e-12)
-        asked = np.concatenate([partition.linear for partition in partitions])
-        linear = asked & enough & (spread > 0)
+        wants_line = np.concatenate([partition.linear for partition in partitions])
+        linear = wants_line & enough & (spread > 0)
         slope = np.divide(means.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
     cells_of_curves = _behind(of_curve, n_fine)
     return FittedBins(

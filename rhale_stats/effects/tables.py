@@ -52,7 +52,7 @@ from rhale_stats.inference.notes import (
     parts_note,
     reasons_of,
 )
-from rhale_stats.inference.parameters import ADDED, ROWS_FIXED, TOGETHER
+from rhale_stats.inference.parameters import ADDED, BY_ROW, ROWS_FIXED
 from rhale_stats.printing.text import (
     IMPORTANCE,
     NO_ERRORS,
@@ -644,7 +644,7 @@ OF_OUTCOME = "Standard errors hold the sampling of rows and the fit of the learn
 # Notes on errors that hold the parameters of the model, by the treatment of the rows.
 HELD = {
     ROWS_FIXED: "Standard errors are of the model's parameters. They treat the rows as fixed.",
-    TOGETHER: "Standard errors are of rows and parameters together, row by row.",
+    BY_ROW: "Standard errors are of rows and parameters together, row by row.",
     ADDED: "Standard errors are of rows and parameters: their variances are added, which is right "
     "for other rows than those of the fit, or if the model's conditional mean is right.",
 }

@@ -366,7 +366,7 @@ def with_parameters(
             "with kind='pdp', or take ale2 of one pair."
         )
     facts = result.attrs | model_facts(result)
-    directions = Directions.of(fitted, facts, frequency=is_frequency(result))
+    directions = Directions.from_fit(fitted, facts, frequency=is_frequency(result))
     if directions.changes.table.n_rows != int(result.attrs["n_rows_total"]):
         raise ValueError(
             f"X must be the table that h_statistic was given; got "

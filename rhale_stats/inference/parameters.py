@@ -20,7 +20,7 @@ from rhale_stats.models.table import as_table
 ROWS_FIXED = "rows held fixed"
 MODEL_FIXED = "parameters held fixed"
 ADDED = "variances of rows and parameters added"
-TOGETHER = "influences of every row on estimates and parameters added"
+BY_ROW = "influences of every row on estimates and parameters added"
 KIND = "delta method, math [80]"
 # Estimates of the model and of its versions differ by no more, relative to the largest.
 TOLERANCE = 1e-6
@@ -40,7 +40,7 @@ class Directions(NamedTuple):
     as_fitted: bool
 
     @classmethod
-    def of(
+    def from_fit(
         cls,
         fitted: Fitted,
         facts: Mapping[Any, Any],
@@ -151,7 +151,7 @@ def how_added(uncertainty: str, influence: FloatArray | None) -> str:
     """How rows and parameters were put together, as an attribute says it."""
     if uncertainty != "both":
         return ROWS_FIXED if uncertainty == "parameters" else MODEL_FIXED
-    return ADDED if influence is None else TOGETHER
+    return ADDED if influence is None else BY_ROW
 
 
 def source_of_both(uncertainty: str, rows: str) -> str:

@@ -226,11 +226,11 @@ def averages(
     )
     quotients.at_rows()
     probe = quotients.outputs
-    by_level = _ByLevel.of(sample, levels, groups)
+    by_level = _ByLevel.from_sample(sample, levels, groups)
     parts = []
     for label, name in zip(probe.labels, probe.names, strict=True):
         facts = {"output_label": str(label) if name else "", "scale": scale}
-        directions = Directions.of(
+        directions = Directions.from_fit(
             *(fitted, facts), frequency=sample.frequency, is_survey=by_level.is_survey
         )
         terms = _terms(directions, sample, columns, comparison, by_level.averaged)
@@ -506,7 +506,9 @@ class _ByLevel(NamedTuple):
         return isinstance(self.group, SamplingDesign)
 
     @classmethod
-    def of(cls, sample: Sample, levels: Levels | None, groups: GroupsOrDesign | None) -> _ByLevel:
+    def from_sample(
+        cls, sample: Sample, levels: Levels | None, groups: GroupsOrDesign | None
+    ) -> _ByLevel:
         """Raise ``ValueError`` unless there are two groups in every level, where there are any."""
         n_rows = sample.table.n_rows
         name, texts, code = "", ["all"], np.zeros(n_rows, dtype=np.int64)

@@ -666,7 +666,7 @@ def errors_of_profile(
     directions = None
     frequency = str(profile.attrs["weight_kind"]) == "frequency"
     if fitted is not None:
-        directions = Directions.of(
+        directions = Directions.from_fit(
             *(fitted, profile.attrs | model_facts(profile)),
             frequency=frequency,
             is_survey=isinstance(groups, SurveyDesign),

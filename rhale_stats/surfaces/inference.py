@@ -66,7 +66,7 @@ def with_parameters(
     frequency = str(surface.attrs["weight_kind"]) == "frequency"
     facts = surface.attrs | model_facts(surface)
     # Variances are added: what a row does to the parameters is not asked for.
-    directions = Directions.of(fitted, facts, frequency=frequency)._replace(influence=None)
+    directions = Directions.from_fit(fitted, facts, frequency=frequency)._replace(influence=None)
     changes = _changes(surface, directions)
     made: dict[str, Any] = {}
     for name in ESTIMATES:

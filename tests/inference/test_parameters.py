@@ -12,9 +12,9 @@ from rhale_stats.arrays import delta
 from rhale_stats.arrays.delta import Covariances
 from rhale_stats.inference.parameters import (
     ADDED,
+    BY_ROW,
     MODEL_FIXED,
     ROWS_FIXED,
-    TOGETHER,
     Directions,
     check_model,
     errors,
@@ -55,7 +55,7 @@ class TestDirections:
     def directions(self, uncertainty="both", scores=None, facts=None, model=None, **options):
         line = rs.Parametric(lambda b, X: X @ b, [2.0, 0.5], np.diag([0.04, 0.0]), scores)
         fitted = Fitted.from_model(line if model is None else model, self.X, uncertainty)
-        return Directions.of(fitted, {} if facts is None else facts, **options)
+        return Directions.from_fit(fitted, {} if facts is None else facts, **options)
 
     def scores(self):
         return np.column_stack([[1.0, -2.0, 0.5, 0.5], np.zeros(4)])
@@ -80,7 +80,7 @@ class TestDirections:
 
     def test_influences_are_added_where_they_are_known_and_asked_for(self):
         scores = self.scores()
-        assert self.directions("both", scores).how == TOGETHER
+        assert self.directions("both", scores).how == BY_ROW
         assert self.directions("both", scores).influence.shape == (4, 1)
         assert self.directions("rows", scores).influence is None
         assert self.directions("parameters", scores).influence is None
