@@ -27,6 +27,7 @@ from rhale_stats.effects.fit import (
     TARGETS,
     at_cells,
     at_edges,
+    choice_variance,
     group_skewness,
 )
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
@@ -736,6 +737,8 @@ def group_errors(row: FeatureResult, fit: CurveErrors, clusters: Groups) -> Esti
     of_cells = of_bins if row.is_categorical else clusters.influences(row)
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
+    of_means = np.asarray(of_cells.sums.mean.power(2).sum(axis=0), dtype=np.float64)
+    effect_cov[np.diag_indices_from(effect_cov)] += choice_variance(row, fit, of_means)
     effect_cov[few] = effect_cov[:, few] = np.nan
     # At all edges of cells, because the curve is not straight within a bin.
     cell_edges, on_curve = fit.pieces.edges, of_cells.on_curve(fit)

@@ -11,10 +11,8 @@ import xarray as xr
 from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
-from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, ResidualMoments
-from rhale_stats.bins.description import has_fact
 from rhale_stats.effects.cluster_robust import (
     MIN_GROUPS,
     Clusters,
@@ -33,6 +31,7 @@ from rhale_stats.effects.fit import (
     at_cells,
     at_edges,
     curve_target,
+    effect_variance,
     features_of,
     row_skewness,
     spread_rows,
@@ -137,29 +136,6 @@ def _between(row: FeatureResult, z: FloatArray) -> FloatArray:
     if not is_known.any():
         return np.full(len(z), np.nan)
     return np.asarray(np.interp(z, edges[is_known], values[is_known], np.nan, np.nan))
-
-
-# --- variances of bin effects where edges were chosen on the same rows ----------------------------
-
-
-def includes_choice(effect: Result) -> bool:
-    """Whether standard errors of bin effects include the choice of edges."""
-    if "honest_seed" in effect.attrs or "cell_effect" not in effect:
-        return False
-    return has_fact(effect.attrs["bin_rule"], "places_edges")
-
-
-def effect_variance(row: FeatureResult, fit: CurveErrors) -> FloatArray:
-    """Variances of the effects of one feature's bins, about the targets of these bins."""
-    cells = fit.cells
-    variance = cells.effect_variance()
-    if not includes_choice(row) or not row.has_cells:
-        return variance
-    pieces, bins = cells.pieces, row.pieces
-    along = Along.from_cells(pieces.edges, pieces.mean, cells.noise.mean, cells.n_effective)
-    ends = np.stack([bins.edges[:-1], bins.edges[1:]])
-    at_edges = bins.mean + bins.slope * (ends - bins.x_mean)
-    return np.asarray(variance + added_variance(along, cells.bin, at_edges, bins.slope))
 
 
 # --- standard errors of effects in bins by the central limit theorem ------------------------------

@@ -8,12 +8,14 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import accumulate
+from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.influence import Loadings
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
+from rhale_stats.bins.description import has_fact
 from rhale_stats.schema.curves import CurveCells, CurveErrors, interpolation
-from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -209,6 +211,35 @@ def noise_in_the_middle(row: FeatureResult) -> accumulate.Noise:
         # With a correlation no variance is negative; those along the axis are of other residuals.
         shared = row["effect_slope_correlation"].values * effect_se * np.sqrt(noise.slope)
     return accumulate.Noise(effect_se**2, shared, noise.slope)
+
+
+# --- variances of the effects of bins whose edges were chosen on the same rows --------------------
+
+
+def includes_choice(effect: Result) -> bool:
+    """Whether standard errors of bin effects include the choice of edges."""
+    if "honest_seed" in effect.attrs or "cell_effect" not in effect:
+        return False
+    return has_fact(effect.attrs["bin_rule"], "places_edges")
+
+
+def effect_variance(row: FeatureResult, fit: CurveErrors) -> FloatArray:
+    """Variances of the effects of one feature's bins, about the targets of these bins."""
+    return fit.cells.effect_variance() + choice_variance(row, fit, fit.cells.noise.mean)
+
+
+def choice_variance(row: FeatureResult, fit: CurveErrors, of_means: FloatArray) -> FloatArray:
+    """math [24]: what chosen edges add to the variances of the effects of one feature's bins.
+
+    ``of_means`` are the variances of the means of the cells.
+    """
+    cells, bins = fit.cells, row.pieces
+    if not includes_choice(row) or not row.has_cells:
+        return np.zeros(row.sizes["bin"])
+    along = Along.from_cells(cells.pieces.edges, cells.pieces.mean, of_means, cells.n_effective)
+    ends = np.stack([bins.edges[:-1], bins.edges[1:]])
+    at_ends = bins.mean + bins.slope * (ends - bins.x_mean)
+    return added_variance(along, cells.bin, at_ends, bins.slope)
 
 
 # --- skewness of the errors of effects ------------------------------------------------------------

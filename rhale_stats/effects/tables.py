@@ -16,8 +16,8 @@ from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import has_fact
-from rhale_stats.effects.errors import includes_choice, std_error
-from rhale_stats.effects.fit import bin_degrees, curve_degrees, row_degrees
+from rhale_stats.effects.errors import std_error
+from rhale_stats.effects.fit import bin_degrees, curve_degrees, includes_choice, row_degrees
 from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread import spread_estimate
@@ -91,7 +91,6 @@ from rhale_stats.schema.feature_result import (
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
-    is_grouped,
     is_of_outcome,
     method_text,
     rows_used,
@@ -860,7 +859,7 @@ def _edges_note(effect: Result) -> str:
         return f"Bin edges were chosen on {effect.attrs['n_rows_edges']} other rows."
     if not has_fact(effect.attrs["bin_rule"], "joins_cells"):
         return "They treat the bin edges as fixed."
-    return CHOICE_INCLUDED if includes_choice(effect) and not is_grouped(effect) else CHOSEN_BINS
+    return CHOICE_INCLUDED if includes_choice(effect) else CHOSEN_BINS
 
 
 def _error_notes(effect: Result, name: str, level: float, *, has_bins: bool) -> list[str]:

@@ -76,20 +76,36 @@ def test_note_of_the_summary():
     local = smooth(1000, 1)
     included = "They include the choice of the bin edges"
     effect = rs.rhale(local)
-    assert included in str(rs.summary(effect, "x0"))
-    for other in (
-        rs.rhale(local, weighting="rows"),
-        rs.std_error(effect, local, groups=np.arange(1000) // 4),
-    ):
-        assert "They treat the bin edges as fixed" in str(rs.summary(other, "x0"))
-        assert included not in str(rs.summary(other, "x0"))
+    for chosen in (effect, rs.std_error(effect, local, groups=np.arange(1000) // 4)):
+        assert included in str(rs.summary(chosen, "x0"))
+    over_rows = str(rs.summary(rs.rhale(local, weighting="rows"), "x0"))
+    assert "They treat the bin edges as fixed" in over_rows
+    assert included not in over_rows
+
+
+def test_groups_of_one_row_add_what_rows_do():
+    """Up to the factors of groups, n / (n - 1) and the like."""
+    local = smooth(2000, 1, seed=3)
+    effect = rs.rhale(local, bins=rs.AdaptiveBins(degree=0))
+    by_groups = rs.std_error(effect, local, groups=np.arange(2000))
+    assert effect.sizes["bin"] > 2
+    assert_allclose(by_groups["effect_se"], rs.std_error(effect)["effect_se"], rtol=0.02)
+    variances = np.diagonal(rs.vcov(by_groups, "x0", of="effect"))
+    assert_allclose(variances, by_groups["effect_se"][0] ** 2)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", [300, 1000])
-def test_coverage_of_chosen_bins(n):
+@pytest.mark.parametrize(("n", "n_groups"), [(300, 0), (1000, 0), (1000, 50)])
+def test_coverage_of_chosen_bins(n, n_groups):
     """Without the choice of edges 89 to 91 %: that many samples tell the two apart."""
-    effect = rs.confint(rs.rhale(smooth(n, 250, seed=n)))
+    local, groups = smooth(n, 250, seed=n), None
+    if n_groups:
+        rng = np.random.default_rng(n_groups)
+        groups = rng.integers(0, n_groups, n)
+        local = local.assign(
+            local_effect=local["local_effect"] + rng.normal(size=(n_groups, 250))[groups] / 2
+        )
+    effect = rs.confint(rs.std_error(rs.rhale(local), local, groups=groups))
     truth, bounds = targets(effect), effect["effect_ci"].values
     there = np.isfinite(truth)
     hit = (bounds[..., 0] <= truth) & (truth <= bounds[..., 1])

@@ -13,7 +13,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.intervals import shared_error
-from rhale_stats.effects.fit import SKEWNESS
+from rhale_stats.effects.fit import SKEWNESS, includes_choice
 from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import bell_mccaffrey, cr2, daily, unpacked
 
@@ -646,7 +646,9 @@ def test_groups_are_more_than_parameters_in_all_bins(kind, table):
     before, enough = slice(0, row.sizes["bin"] - 1), one_feature(enough, 0)
     for name in ("effect_se", "heterogeneity_se", *(("slope_se",) if kind == "linear" else ())):
         assert np.isnan(found[name].values[-1]), name
-        assert_allclose(found[name].values[before], enough[name].values[before], rtol=1e-9)
+        # A chosen edge depends on the noise of both bins.
+        if name != "effect_se" or not includes_choice(row):
+            assert_allclose(found[name].values[before], enough[name].values[before], rtol=1e-9)
     # A curve that is 0 on the left depends on the last bin at its end alone.
     assert_allclose(
         found["curve_se_start"].values[:-1], enough["curve_se_start"].values[:-1], rtol=1e-9

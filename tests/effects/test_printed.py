@@ -13,7 +13,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.effects.tables import _group_notes, _missing_notes, bias_warnings
 from rhale_stats.inference.meaning import ALIKE, FINE, LARGE, ORDER, ZERO
-from rhale_stats.inference.notes import CHOICE_INCLUDED, CHOSEN_BINS
+from rhale_stats.inference.notes import CHOICE_INCLUDED
 from rhale_stats.printing.text import number_text
 from tests.bins.test_adaptive import Lines
 from tests.effects.mixed import mixed_effect
@@ -358,7 +358,7 @@ class TestWhole:
         for effect, said in (
             (other, "Bin edges were chosen on 20 other rows."),
             (same, CHOICE_INCLUDED),
-            (grouped, CHOSEN_BINS),
+            (grouped, CHOICE_INCLUDED),
         ):
             for feature in (None, 0):
                 # One note on edges, and no second one that says something else.
