@@ -46,6 +46,7 @@ from rhale_stats.explanation.request import (
 from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
+from rhale_stats.outcome.cross_fitting import name_of_outcome
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names, feature_position
@@ -371,7 +372,7 @@ def _of_one(
         **_regions(splits),
     }
     groups_of = {name: group for name, group in each.items() if group is not None}
-    _name_output(groups_of, y)
+    _name_output(groups_of, name_of_outcome(y, request.table.names))
     # In the form that users get, as to replace groups of a tree copies all of it.
     tree = Explanation.from_dict({f"/{name}": compact(group) for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
@@ -394,12 +395,9 @@ def _of_one(
     return tree
 
 
-def _name_output(groups_of: dict[str, xr.Dataset], y: ArrayLike | None) -> None:
+def _name_output(groups_of: dict[str, xr.Dataset], name: str) -> None:
     """An output without a name has that of the outcome, in all groups."""
-    name = getattr(y, "name", None)
-    if not isinstance(name, str) or not name:
-        return
-    for group in groups_of.values():
+    for group in groups_of.values() if name else ():
         if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
             group.attrs["output_name"] = name
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -474,6 +474,15 @@ def _row_values(model: Any, name: str) -> FloatArray:
     """An argument of a model that may have a value for each row; one 0 where there is none."""
     values = getattr(model, name, None)
     return np.zeros(1) if values is None else np.atleast_1d(np.asarray(values, dtype=np.float64))
+
+
+def name_of_outcome(y: object, columns: Sequence[str]) -> str:
+    """Name of an outcome that has one; empty where it is that of one of the ``columns``.
+
+    pandas names a sum after its one column: ``2 * X["age"] + noise`` is "age".
+    """
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name not in columns else ""
 
 
 def groups_and_outcome(

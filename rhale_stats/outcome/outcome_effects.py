@@ -28,7 +28,12 @@ from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_and_levels, levels_of
 from rhale_stats.models.table import check_column
-from rhale_stats.outcome.cross_fitting import CrossFits, cross_fit, groups_and_outcome
+from rhale_stats.outcome.cross_fitting import (
+    CrossFits,
+    cross_fit,
+    groups_and_outcome,
+    name_of_outcome,
+)
 from rhale_stats.outcome.debiasing import (
     DebiasedEffects,
     Entries,
@@ -213,10 +218,10 @@ def outcome_effects(
             ),
         ]
     effect = effects_of(fits, chosen, levels, bins).assign_attrs(seed=seed)
-    name = getattr(y, "name", None)
+    name = name_of_outcome(y, table.names)
     if fits.kind == "class" and fits.label:
         effect.attrs |= {"output_label": fits.label, "output_name": f"probability of {fits.label}"}
-    elif isinstance(name, str) and name and effect.attrs["output_name"] == "output":
+    elif name and effect.attrs["output_name"] == "output":
         effect.attrs["output_name"] = name
     return effect
 

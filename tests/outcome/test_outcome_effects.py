@@ -38,6 +38,16 @@ def test_what_it_says_of_itself(effect):
     assert effect["effect_se"].attrs["source"] == "rows and refits of the learner"
 
 
+def test_an_outcome_that_pandas_named_after_a_column():
+    X = drawn(100)[0][["x0", "x1"]]
+    y = 2 * X.x0 + np.random.default_rng(0).normal(size=100)
+    assert y.name == "x0"
+    effect = rs.outcome_effects("x0 + x1", X, y, rng=0, progress=False)
+    assert effect.attrs["output_name"] == "output"
+    options = {"held_out": True, "outcome": False, "rng": 0, "progress": False}
+    assert "output" in str(rs.explain(LinearRegression().fit(X, y), X, y, **options)).split("\n")[0]
+
+
 def test_real_effects_are_found_and_others_are_not(effect):
     pvalue = rs.wald_test(effect)["p_value"]
     assert (pvalue.sel(feature=["x0", "g"]) < 0.001).all()
