@@ -166,6 +166,7 @@ class RhaleAccessor:
     predict = _Method()
     summary = _Method()
     tidy = _Method()
+    to_dataframe = _Method("tidy")
     glance = _Method()
     augment = _Method()
     plot = _Method()

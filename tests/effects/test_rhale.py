@@ -261,6 +261,7 @@ class TestAccessor:
         )
         assert str(effect.rhale.summary("x0")) == str(rs.summary(effect, "x0"))
         assert effect.rhale.tidy(level=0.5).equals(rs.tidy(effect, level=0.5))
+        assert effect.rhale.to_dataframe().equals(rs.tidy(effect))
         assert effect.rhale.glance().equals(rs.glance(effect))
         assert effect.rhale.augment(local).equals(rs.augment(local, effect))
         check = complete(effect.rhale.check_unbiased(local, rng=0))
@@ -274,12 +275,12 @@ class TestAccessor:
 
     def test_defaults_are_the_functions_own(self, local):
         accessor = rs.rhale(local).rhale
-        names = {"plot_all": "plots.effects", "mae": "simulate.mae"}
+        names = {"plot_all": "plots.effects", "mae": "simulate.mae", "to_dataframe": "tidy"}
         functions = public_functions()
         own = ("at", "complete")  # no functions of the package
         names_of = vars(type(accessor))
         methods = [name for name in names_of if not name.startswith("_") and name not in own]
-        assert len(methods) == 27
+        assert len(methods) == 28
         datasets = {"a", "effect", "result", "boot", "check", "comparison"}
         for name in methods:
             function = functions[names.get(name, typed(name))]
