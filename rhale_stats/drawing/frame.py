@@ -17,6 +17,7 @@ from matplotlib.collections import Collection
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.gridspec import GridSpecBase, GridSpecFromSubplotSpec
 from matplotlib.style import library
+from matplotlib.ticker import AutoLocator, MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import are_dates, unit_word, zone_of
@@ -72,6 +73,8 @@ STYLE: Any = {
 LABEL_LENGTH = 30
 # Width of a letter of a title in points, letters of the narrowest one, and its lines.
 LETTER, NARROWEST_TITLE, TITLE_LINES = 5.5, 12, 3
+# Width of a digit of a tick in points, room between two ticks and length of a long one in digits.
+TICK_LETTER, BETWEEN_TICKS, MAX_STEPS, LONG_TICK = 5.5, 1.0, 7, 5
 # Narrowest of several panels in the place of one, in inches.
 NARROWEST = 1.8
 # Minimum height of a panel in numerical errors, so that it does not magnify rounding.
@@ -100,6 +103,8 @@ def several_panels(
     with style() if ax is None else nullcontext():
         panels = as_array(flat_axes(made()) if ax is None else given_axes(ax, n_axes, which))
         yield panels
+        for panel in panels if ax is None else ():
+            leave_room(panel)
         if legend:
             draw_legend(panels)
 
@@ -329,6 +334,25 @@ def entitle(panel: Axes, text: str) -> None:
     width = max(int(width_of(panel) / LETTER), NARROWEST_TITLE)
     lines = textwrap.wrap(cut_within(text, TITLE_LINES * width), width)
     name_axes(panel, title="\n".join(lines))
+
+
+def leave_room(panel: Axes) -> None:
+    """Take fewer ticks along x where their numbers have so many digits that they would touch."""
+    axis, (low, high) = panel.xaxis, sorted(panel.get_xlim())
+    locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
+    if not (isinstance(locator, AutoLocator) and isinstance(formatter, ScalarFormatter)):
+        return
+    per_unit = width_of(panel) / (TICK_LETTER * (high - low))
+    for n_steps in range(MAX_STEPS, 0, -1):
+        locator = MaxNLocator(n_steps)
+        places = locator.tick_values(low, high)
+        texts = formatter.format_ticks(list(places))
+        longest = max(len(text) for text, x in zip(texts, places, strict=True) if x >= low)
+        if (places[1] - places[0]) * per_unit >= longest + BETWEEN_TICKS:
+            break
+    # Matplotlib leaves room for shorter ones.
+    if longest >= LONG_TICK:
+        axis.set_major_locator(locator)
 
 
 def date_axis(panel: Axes, units: str) -> None:

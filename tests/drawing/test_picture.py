@@ -1,6 +1,7 @@
 """`plot`: a picture of every kind of result, and of several results."""
 
 import warnings
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -170,3 +171,20 @@ def test_the_style_is_that_of_seaborn():
     expected = {**sns.axes_style("ticks"), **sns.plotting_context("paper")}
     assert set(STYLE) == set(expected)
     assert {name for name in expected if STYLE[name] != expected[name]} == {"image.cmap"}
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1e5, 0.0), (1e-4, 0.0), (1e3, 1e6), (1.0, 2000.0)])
+def test_numbers_of_ticks_do_not_touch(scale, shift):
+    x = shift + scale * np.random.default_rng(0).lognormal(size=(300, 7))
+    effect = rs.rhale(lambda X: (X - shift).sum(axis=1) / scale, x)
+    panels = rs.plot(effect).ravel()
+    panels[0].figure.draw_without_rendering()
+    for panel in panels:
+        low, high = panel.get_xlim()
+        boxes = [
+            tick.label1.get_window_extent()
+            for tick in panel.xaxis.get_major_ticks()
+            if low <= tick.get_loc() <= high
+        ]
+        assert len(boxes) >= 2
+        assert all(a.x1 + 1 < b.x0 for a, b in pairwise(boxes))
