@@ -87,6 +87,11 @@ class Partition(NamedTuple):
     linear: NDArray[np.bool_] | None = None
     losses: FloatArray | None = None
 
+    @property
+    def is_linear(self) -> NDArray[np.bool_]:
+        """Which bins are linear: none where the rule does not say."""
+        return np.zeros(len(self.starts), dtype=bool) if self.linear is None else self.linear
+
 
 @runtime_checkable
 class BinRule(Protocol):

@@ -373,12 +373,12 @@ def fitted_bins(
     starts = _behind(of_bins, n_fine)
     means, slope = fine.cells.pooled(starts, degree=2), None
     bins = means.means()
-    if partitions[0].linear is not None:
+    if any(partition.linear is not None for partition in partitions):
         # With honest bins a bin may hold too few rows for the line that other rows asked for.
         spread = means.product(2, 0)
         enough = sums.n_effective(bins) > 2 * (1 + 1e-12)
-        wants_line = np.concatenate([partition.linear for partition in partitions])
-        linear = wants_line & enough & (spread > 0)
+        linear = np.concatenate([partition.is_linear for partition in partitions])
+        linear &= enough & (spread > 0)
         slope = np.divide(means.product(1, 1), spread, out=np.zeros(len(spread)), where=linear)
     cells_of_curves = _behind(of_curve, n_fine)
     return FittedBins(

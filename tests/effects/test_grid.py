@@ -81,6 +81,26 @@ def test_a_rule_of_a_users_own_gets_all_features_at_once():
     assert seen == [2, 1]
 
 
+def test_a_rule_may_give_lines_to_some_features_alone():
+    from dataclasses import dataclass
+
+    from rhale_stats.bins.rule import Partition
+
+    @dataclass(frozen=True)
+    class Own:
+        def cells(self, column):
+            return rs.QuantileBins(4).cells(column)
+
+        def choose(self, candidates):
+            lines = [None, np.array([True, False]), np.array([True, True])]
+            starts = np.array([0, 2])
+            return [Partition(starts, lines[int(each.name[1:])]) for each in candidates]
+
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    effect = rs.rhale(rs.local_effects(None, x, jacobian=2 * x), bins=Own())
+    np.testing.assert_allclose(effect["slope"], [[0, 0], [2, 0], [2, 2]], atol=1e-12)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["x", "local_effect"])
 def test_messages_have_the_numbers_of_the_rows_as_given(name, bad):
