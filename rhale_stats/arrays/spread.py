@@ -16,7 +16,7 @@ NO_SHARE = 1e-9
 # Parameters of a cell: its mean takes one, and the error of the slope puts a part of one back.
 OF_CELL = 1 - 1 / 24
 # Exponents of the residuals in their moments.
-OF_RESIDUALS = ((0, 2), (0, 3), (0, 4))
+OF_RESIDUALS = ((0, 1), (0, 2), (0, 3), (0, 4))
 # A spread counts as at least this share of that of all rows: where there is next to none, what is
 # left is the error of the fitted effect.
 MIN_SPREAD = 0.05
@@ -26,9 +26,8 @@ MIN_CELLS, TRIM = 5, 0.1
 # The mean of the squares of normal errors, of which the largest tenth is left out. Light tails have
 # less noise than normal ones, as many cells can tell.
 OF_TRIMMED, MIN_NOISE, MANY_CELLS = 0.62, 0.5, 100
-# Number of runs of cells between which the programme chooses before edges move among all cells, and
-# how often every edge is moved while the others stay.
-PLACES, SWEEPS = 100, 2
+# Number of runs of cells between which the programme chooses before it does among all cells beside.
+PLACES = 100
 
 
 class Residuals(NamedTuple):
@@ -36,13 +35,14 @@ class Residuals(NamedTuple):
 
     ``n_obs`` are rows, ``weight`` sums of w. With l the share of variance left in the residual of a
     row and r this residual over the root of l, ``free`` and ``free_sq`` are sums of w l and w^2 l,
-    the others those of w l times r^2, r^3 and r^4.
+    the others those of w l times r, r^2, r^3 and r^4.
     """
 
     n_obs: FloatArray
     weight: FloatArray
     free: FloatArray
     free_sq: FloatArray
+    first: FloatArray
     square: FloatArray
     third: FloatArray
     fourth: FloatArray
@@ -103,7 +103,7 @@ def residuals(cells: CellMoments, effect: Line, left: FloatArray) -> Residuals:
     are fitted exactly.
     """
     scale = 1 / np.sqrt(np.where(left > 0, left, np.inf))
-    powers = effect.sums(cells, OF_RESIDUALS) * left * scale ** np.array([[2], [3], [4]])
+    powers = effect.sums(cells, OF_RESIDUALS) * left * scale ** np.array([[1], [2], [3], [4]])
     free, free_sq = cells.weight * left, cells.weight_sq * left
     return Residuals(cells.n_obs, cells.weight, free, free_sq, *powers)
 
@@ -120,37 +120,37 @@ def in_bins(bins: Residuals) -> dict[str, FloatArray]:
 
 
 def spread_starts(
-    cells: Residuals, *, penalty: float, min_obs: float, resolution: float
+    fine: Residuals, of_cells: IntArray, *, penalty: float, min_obs: float, resolution: float
 ) -> IntArray:
-    """math [66]: first cells of the bins of the spread, from the logarithms of their variances.
+    """math [66]: first fine cells of the bins of the spread, from the log variances of cells.
 
-    Minimises the sum over bins of the squared deviations of the log variances of cells from their
-    mean, in units of their noise, plus ``penalty`` for every bin. The logarithm of a variance of d
-    degrees of freedom has the mean and the variance of that of normal rows; where tails are heavier
-    the noise is as neighbouring cells differ. Edges are first sought between runs of cells, and
-    then move among all cells. Last, neighbours are joined that differ by less than ``penalty``
-    noise variances.
+    ``of_cells`` are the first fine cells of the cells. Minimises the sum over bins of the squared
+    deviations of the log variances of cells from their mean, in units of their noise, plus
+    ``penalty`` for every bin: first between runs of cells, then among all cells beside the edges.
+    Neighbours are joined that differ by less than ``penalty`` noise variances, and by half as much
+    where edges have been `refined`: a cell in which the spread jumps may have been a bin between
+    two edges. The largest difference must be larger, the more cells a run has.
     """
-    degrees, variance = cells.degrees, _ratio(cells.square, cells.free)
-    overall = float(cells.square.sum() / cells.free.sum()) if cells.free.any() else 0.0
-    occupied = np.flatnonzero(degrees > 0)
-    if not len(occupied) or not overall > resolution**2:
+    overall = float(fine.square.sum() / fine.free.sum()) if fine.free.any() else 0.0
+    if not overall > resolution**2:
         return np.zeros(1, dtype=np.int64)
     floor = max(MIN_SPREAD**2 * overall, resolution**2)
-    half = degrees[occupied] / 2
-    level = np.log(np.maximum(variance[occupied], floor)) - special.digamma(half) + np.log(half)
-    weight = 1 / special.polygamma(1, half)
-    if len(occupied) >= MIN_CELLS:
-        apart = np.sort(np.diff(level) ** 2 / (1 / weight[1:] + 1 / weight[:-1]))
-        usual = float(apart[: len(apart) - int(np.ceil(TRIM * len(apart)))].mean()) / OF_TRIMMED
-        weight = weight / max(usual, MIN_NOISE if len(occupied) >= MANY_CELLS else 1.0)
-    search = _SpreadSearch(
-        occupied, len(degrees), np.stack([degrees[occupied], weight, weight * level]), min_obs
-    )
+    search = _SpreadSearch.of_cells(fine.merged(of_cells), min_obs, floor)
     edges = search.best(search.places(), penalty)
-    for _ in range(SWEEPS):
-        edges = search.moved(edges)
-    return search.pruned(edges, penalty)[:-1]
+    if len(edges) > 2:
+        edges = search.pruned(search.best(search.beside(edges), penalty), penalty)
+    # Edges may be between all cells, which are more places than the penalty counts.
+    if len(search.pruned(edges, penalty + 2 * np.log(search.step))) == 2:
+        return of_cells[:1]
+    starts, moved = edges[:-1], of_cells.copy()
+    moved[starts] = refined(starts, of_cells, fine, min_obs=min_obs, resolution=resolution)
+    if len(starts) == 2:
+        return moved[starts]
+    search = _SpreadSearch.of_cells(fine.merged(moved), min_obs, floor)
+    kept = search.pruned(edges, penalty / 2)[:-1]
+    if len(kept) == len(starts):
+        return moved[starts]
+    return refined(kept, of_cells, fine, min_obs=min_obs, resolution=resolution)
 
 
 def refined(
@@ -160,22 +160,28 @@ def refined(
 
     ``starts`` are the first cells of the bins, ``of_cells`` the first fine cells of the cells. The
     place has the largest likelihood of normal residuals with one variance on either side, among
-    those that leave ``min_obs`` rows on both.
+    those that leave ``min_obs`` rows on both. The cell that it divides has a mean on either side:
+    from one mean, residuals where the spread is small would be as large as the error of that mean.
     """
-    running = np.zeros((3, len(fine.free) + 1))
-    np.cumsum([fine.free, fine.free_sq, fine.square], axis=1, out=running[:, 1:])
+    running = np.zeros((4, len(fine.free) + 1))
+    sums = fine.free, fine.free_sq, fine.square, fine.first
+    np.cumsum(sums, axis=1, out=running[:, 1:])
     ends = np.append(of_cells, len(fine.free))
     edges = np.append(of_cells[starts], len(fine.free))
     for number, cell in enumerate(starts[1:], 1):
-        low = max(int(ends[cell - 1]), int(edges[number - 1])) + 1
-        among = np.arange(low, min(int(ends[cell + 1]), int(edges[number + 1])))
-        left = running[:, among] - running[:, [edges[number - 1]]]
-        right = running[:, [edges[number + 1]]] - running[:, among]
-        cost = np.zeros(len(among))
-        for free, free_sq, square in (left, right):
-            variance = np.maximum(_ratio(square, free), resolution**2 + np.finfo(float).tiny)
-            enough = _ratio(free**2, free_sq) >= min_obs * (1 - 1e-12)
-            cost += np.where(enough, free * np.log(variance), np.inf)
+        before, after = edges[number - 1], edges[number + 1]
+        among = np.arange(max(ends[cell - 1], before) + 1, min(ends[cell + 1], after))
+        right = np.searchsorted(ends, among)
+        part_ends = np.stack([np.maximum(ends[right - 1], before), ends[right]])
+        # On the left and on the right of every place: the rows of the bin, and of the divided cell.
+        bins, parts = [
+            np.abs(running[:, None, among] - running[:, beyond])
+            for beyond in (np.array([[before], [after]]), part_ends)
+        ]
+        square = bins[2] - _ratio(parts[3] ** 2, parts[0])
+        variance = np.maximum(_ratio(square, bins[0]), resolution**2 + np.finfo(float).tiny)
+        enough = _ratio(bins[0] ** 2, bins[1]) >= min_obs * (1 - 1e-12)
+        cost = np.where(enough, bins[0] * np.log(variance), np.inf).sum(axis=0)
         if np.isfinite(cost).any():
             edges[number] = among[cost.argmin()]
     return edges[:-1]
@@ -191,6 +197,25 @@ class _SpreadSearch:
         np.cumsum(self.running, axis=1, out=self.running)
         self.step = max(n_cells // PLACES, 1)
         self.needed = min_obs * (1 - 1e-12)
+
+    @classmethod
+    def of_cells(cls, cells: Residuals, min_obs: float, floor: float) -> _SpreadSearch:
+        """The search between these cells, whose variances count as ``floor`` at least.
+
+        The logarithm of a variance of d degrees of freedom has the mean and the variance of that of
+        normal rows; where tails are heavier the noise is as neighbouring cells differ.
+        """
+        degrees, variance = cells.degrees, _ratio(cells.square, cells.free)
+        occupied = np.flatnonzero(degrees > 0)
+        half = degrees[occupied] / 2
+        level = np.log(np.maximum(variance[occupied], floor)) - special.digamma(half) + np.log(half)
+        weight = 1 / special.polygamma(1, half)
+        if len(occupied) >= MIN_CELLS:
+            apart = np.sort(np.diff(level) ** 2 / (1 / weight[1:] + 1 / weight[:-1]))
+            usual = float(apart[: len(apart) - int(np.ceil(TRIM * len(apart)))].mean()) / OF_TRIMMED
+            weight = weight / max(usual, MIN_NOISE if len(occupied) >= MANY_CELLS else 1.0)
+        sums = np.stack([degrees[occupied], weight, weight * level])
+        return cls(occupied, len(degrees), sums, min_obs)
 
     def places(self) -> IntArray:
         """Places of edges: the ends of runs of cells."""
@@ -219,18 +244,10 @@ class _SpreadSearch:
             edges.append(int(previous[edges[-1]]) if np.isfinite(total[edges[-1]]) else 0)
         return places[edges[::-1]]
 
-    def moved(self, edges: IntArray) -> IntArray:
-        """Every edge moved by less than a run of cells to its best place: every other one first."""
-        edges, shift = edges.copy(), np.arange(1 - self.step, self.step)
-        for first in (1, 2):
-            inner = np.arange(first, len(edges) - 1, 2)
-            before, after = edges[inner - 1][:, None], edges[inner + 1][:, None]
-            among = np.clip(edges[inner][:, None] + shift, before + 1, after - 1)
-            cost = self.cost(before, among) + self.cost(among, after)
-            best = cost.argmin(axis=1)
-            better = np.isfinite(cost[np.arange(len(inner)), best])
-            edges[inner[better]] = among[better, best[better]]
-        return edges
+    def beside(self, edges: IntArray) -> IntArray:
+        """Places of edges: all cells within a run of cells from these edges."""
+        places = edges[1:-1, None] + np.arange(1 - self.step, self.step)
+        return np.unique(np.append([0, self.n_cells], places.clip(0, self.n_cells)))
 
     def pruned(self, edges: IntArray, penalty: float) -> IntArray:
         """Edges on whose two sides the log variance differs, by the noise of the two bins."""

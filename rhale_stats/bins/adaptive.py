@@ -147,14 +147,14 @@ class AdaptiveBins(PackageRule):
 
         ``of_cells`` are the first fine cells of the cells between which bins are sought first.
         """
-        min_obs = max(self.min_obs, SPREAD_ROWS)
-        # -inf where every edge of the effect is kept.
-        penalty = max(self._penalties().split, 0.0)
-        cells = fine.merged(of_cells)
-        starts = spread_kernel.spread_starts(
-            cells, penalty=penalty, min_obs=min_obs, resolution=resolution
+        return spread_kernel.spread_starts(
+            fine,
+            of_cells,
+            # -inf where every edge of the effect is kept.
+            penalty=max(self._penalties().split, 0.0),
+            min_obs=max(self.min_obs, SPREAD_ROWS),
+            resolution=resolution,
         )
-        return spread_kernel.refined(starts, of_cells, fine, min_obs=min_obs, resolution=resolution)
 
     @property
     def _most_cells(self) -> int:

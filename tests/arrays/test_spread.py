@@ -29,12 +29,12 @@ def sums_of(deviation, degrees=50.0):
     deviation = np.asarray(deviation, dtype=float)
     d = np.full(len(deviation), float(degrees))
     variance = deviation**2 * np.exp(special.digamma(d / 2)) / (d / 2)
-    return spread.Residuals(d, d, d, d, d * variance, 0 * d, 3 * d * variance**2)
+    return spread.Residuals(d, d, d, d, 0 * d, d * variance, 0 * d, 3 * d * variance**2)
 
 
 def starts(sums, **more):
     given = {"penalty": 11.0, "min_obs": 30, "resolution": 0.0}
-    return spread.spread_starts(sums, **(given | more))
+    return spread.spread_starts(sums, np.arange(len(sums.free)), **(given | more))
 
 
 def test_toy_residuals_by_hand():
@@ -90,7 +90,7 @@ def test_sums_of_residuals_row_by_row(rng, kind):
     counts = weight is None or frequency
     columns = [
         w if counts else np.ones(n), w, w * free, w * free * (1 if counts else w),
-        *(w * free * part for part in (r**2, r**3, r**4)),
+        *(w * free * part for part in (r, r**2, r**3, r**4)),
     ]  # fmt: skip
     for values, column in zip(found, columns, strict=True):
         assert_allclose(values, np.bincount(cell, column, 4), rtol=1e-10, atol=1e-12)
@@ -111,6 +111,21 @@ def test_edges_move_among_cells():
     assert_array_equal(starts(sums_of(deviation, 9)), [0, 137])
 
 
+def test_a_jump_within_a_run_of_cells_is_no_bin():
+    """Places are every third cell. Two edges, at the ends of a run, must become one together."""
+    deviation = np.repeat([1.0, 4.0, 6.0], [137, 1, 162])
+    assert_array_equal(starts(sums_of(deviation, 30), min_obs=60), [0, 137])
+
+
+def test_a_first_edge_counts_all_cells_as_places():
+    """The gain is (difference of the means)^2 over its variance; the noise counts as one half."""
+    n_cells, degrees = 300, 50
+    variance = 2 * special.polygamma(1, degrees / 2) / 2 / (n_cells / 2)
+    for gain, edges in ((12.0, [0]), (11 + 2 * np.log(3) + 0.5, [0, 150])):
+        deviation = np.exp(np.sqrt(gain * variance) / 2 * np.repeat([0, 1], n_cells // 2))
+        assert_array_equal(starts(sums_of(deviation, degrees)), edges)
+
+
 def test_no_bin_has_fewer_rows_than_asked():
     deviation = [1] * 9 + [5] + [1] * 10
     assert_array_equal(starts(sums_of(deviation)), [0, 9, 10])
@@ -127,7 +142,7 @@ def test_cells_without_rows_cost_nothing():
     sums = sums_of([1] * 7 + [2] * 13)
     empty = np.insert(np.stack(sums), [3, 7, 7], 0.0, axis=1)
     assert_array_equal(starts(spread.Residuals(*empty)), [0, 8])
-    none = spread.Residuals(*np.zeros((7, 3)))
+    none = spread.Residuals(*np.zeros((8, 3)))
     assert_array_equal(starts(none), [0])
 
 
@@ -144,7 +159,7 @@ def test_heavy_tails_are_not_split_more_often_than_normal_ones(rng):
         for _ in range(100):
             square = np.var(draw((100, 15)), axis=1, ddof=1)
             d = np.full(100, 14.0)
-            n_bins.append(len(starts(spread.Residuals(d, d, d, d, d * square, d, d))))
+            n_bins.append(len(starts(spread.Residuals(d, d, d, d, 0 * d, d * square, d, d))))
         found[name] = np.mean(np.array(n_bins) > 1)
     # Errors of these shares are up to .03.
     assert found["normal"] <= 0.1
@@ -199,7 +214,7 @@ def test_edges_are_refined_to_the_row():
     """Residuals of 1 before row 23 and of 3 from it on; cells are ten rows each."""
     square = np.where(np.arange(60) < 23, 1.0, 9.0)
     ones = np.ones(60)
-    fine = spread.Residuals(ones, ones, ones, ones, square, 0 * ones, square**2)
+    fine = spread.Residuals(ones, ones, ones, ones, 0 * ones, square, 0 * ones, square**2)
 
     def refined(starts, of_cells=tuple(range(0, 60, 10)), min_obs=10):
         cells = np.array(of_cells)
@@ -212,3 +227,34 @@ def test_edges_are_refined_to_the_row():
     assert refined([0, 2], min_obs=25) == [0, 25]
     assert refined([0, 2], min_obs=35) == [0, 20]
     assert refined([0, 23], np.arange(60)) == [0, 23]
+
+
+def in_fine_cells(g, n_cells):
+    """Residuals of rows, each a fine cell, from the means of equal cells; the first rows of these.
+
+    The means take no degree of freedom.
+    """
+    n = len(g)
+    x, of_cells = (np.arange(n) + 0.5) / n, np.arange(0, n, n // n_cells)
+    lines = Line.through(in_cells(np.linspace(0, 1, n_cells + 1), x, g).means(), None)
+    fine = in_cells(np.linspace(0, 1, n + 1), x, g)
+    return spread.residuals(fine, lines.repeated(np.full(n_cells, n // n_cells)), np.ones(n)), (
+        of_cells
+    )
+
+
+def test_a_cell_that_is_divided_has_a_mean_on_either_side():
+    """The mean of the cell is 2.1, from which rows of 0.1 have larger residuals than rows of 3."""
+    g = np.concatenate([np.tile([-0.1, 0.1], 12)[:23], np.full(7, 3.0), np.tile([-3.0, 3.0], 15)])
+    fine, of_cells = in_fine_cells(g, 6)
+    edges = spread.refined(np.array([0, 2]), of_cells, fine, min_obs=10, resolution=0.0)
+    assert_array_equal(edges, [0, 23])
+
+
+def test_a_divided_cell_is_no_bin(rng):
+    """Cells are of 100 rows, enough for a bin whose variance is between those on both sides."""
+    g = rng.normal(size=2000) * np.where(np.arange(2000) < 1037, 0.2, 2.0)
+    fine, of_cells = in_fine_cells(g, 20)
+    edges = spread.spread_starts(fine, of_cells, penalty=11.0, min_obs=30, resolution=0.0)
+    assert len(edges) == 2
+    assert abs(edges[1] - 1037) <= 3

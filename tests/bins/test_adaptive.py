@@ -666,20 +666,13 @@ def test_the_fine_grid(rng, n):
 def test_what_the_search_of_the_spread_gets(monkeypatch):
     """The penalty of joining, and bins of 30 rows or more."""
     kernel = "rhale_stats.bins.adaptive.spread_kernel"
-    monkeypatch.setattr(f"{kernel}.spread_starts", lambda _, **asked: asked)
-    monkeypatch.setattr(f"{kernel}.refined", lambda starts, *_, **asked: (starts, asked))
-
-    class Cells:
-        def merged(self, starts):
-            return self
+    monkeypatch.setattr(f"{kernel}.spread_starts", lambda *_, **asked: asked)
 
     def asked(**options):
-        return rs.AdaptiveBins(**options).choose_spread(Cells(), None, resolution=0.5)
+        return rs.AdaptiveBins(**options).choose_spread(None, None, resolution=0.5)
 
-    found, again = asked(penalty=3.0, min_obs=12)
-    assert found == {"penalty": 5, "min_obs": 30, "resolution": 0.5}
-    assert again == {"min_obs": 30, "resolution": 0.5}
-    assert asked(min_obs=40)[0]["min_obs"] == asked(min_obs=40)[1]["min_obs"] == 40
+    assert asked(penalty=3.0, min_obs=12) == {"penalty": 5, "min_obs": 30, "resolution": 0.5}
+    assert asked(min_obs=40)["min_obs"] == 40
 
 
 @pytest.mark.filterwarnings("ignore:Gaps without rows")

@@ -62,6 +62,24 @@ def test_spread_that_moves_where_the_effect_does_not_is_followed(effect):
     assert of_bins > 2 * own
 
 
+def test_the_edge_is_at_the_row_of_a_jump():
+    """A tenfold jump beside a steep effect: within a row on average, in cells of 15 rows."""
+    rng = np.random.default_rng(66)
+    z = rng.uniform(-2, 2, size=(1000, 40))
+    effect = rs.rhale(
+        local_of(z, np.cos(3 * z) + np.where(z < 0, 0.2, 2) * rng.normal(size=z.shape))
+    )
+    rows = [
+        np.abs(
+            np.sum(z[:, [feature]] < row["spread_edge_value"].values, axis=0)
+            - np.sum(z[:, feature] < 0)
+        ).min()
+        for feature in range(40)
+        for row in [one_feature(effect, feature)]
+    ]
+    assert np.mean(rows) < 1.2
+
+
 def test_one_bin_where_the_spread_does_not_move(effect):
     assert_array_equal(effect["n_spread_bins"].values[[1, 3]], [1, 1])
     row = one_feature(effect, "x1")
