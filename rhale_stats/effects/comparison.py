@@ -23,15 +23,17 @@ from rhale_stats.effects.cluster_robust import (
     centres,
     units_of_rows,
 )
-from rhale_stats.effects.errors import opened, with_std_error
+from rhale_stats.effects.errors import check_has_errors, opened
 from rhale_stats.effects.fit import (
     CURVE_TARGETS,
+    SOURCE,
     Feature,
     at_cells,
     at_edges,
     bends,
     curve_covariance,
     curve_degrees,
+    source_of_errors,
 )
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.values import predict
@@ -388,8 +390,6 @@ def _influences(
 # --- tests of no difference between two curves ----------------------------------------------------
 
 
-# Draws for a band that is not asked for.
-MIN_DRAWS = 200
 # Why there is no difference.
 APART = "no value of the feature is in the range of both"
 # Shares of a bin at which curves are compared between two edges where one is bent.
@@ -401,7 +401,8 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     a, b = check_effect(a, "a"), check_effect(b, "b")
     names = features_in_common(a, b)
     check_same_output(a, b, ("a", "b"), facts=("scale",))
-    a, b = with_std_error(a), with_std_error(b)
+    check_has_errors(a)
+    check_has_errors(b)
     pairs = None
     if request.paired is not None:
         pairs = pairs_of((a, b), request.paired, request.groups, names)
@@ -444,13 +445,16 @@ def contrast(
 
     The estimate and the ends of its interval; no zero of a curve is in it.
     """
-    rows = one_feature(with_std_error(a), 0), one_feature(with_std_error(b), 0)
-    fits = rows[0].fit, rows[1].fit
-    request = ComparisonOptions(None, None, level, MIN_DRAWS, 0, "none")
+    rows = one_feature(a, 0), one_feature(b, 0)
     reference = CurveReference(places[:1], np.ones(1))
-    difference = _difference(rows, fits, places, None, request, np.random.default_rng(0), reference)
-    lower, upper = difference.difference_ci[1]
-    return float(difference.difference[1]), float(lower), float(upper)
+    curves, covariance, degrees = _curves_compared(
+        rows, (rows[0].fit, rows[1].fit), places, None, reference
+    )
+    change = curves[0][1] - curves[1][1]
+    se = np.sqrt(max(covariance[1, 1], 0.0))
+    half = intervals.student(level, np.broadcast_to(degrees, 2)[1]) * se
+    lower, upper = intervals.around(change, half)
+    return float(change), float(lower), float(upper)
 
 
 def _check_same_levels(rows: tuple[FeatureResult, FeatureResult]) -> None:
@@ -476,7 +480,10 @@ def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     one_model = _have_one_model(a, b)
     if pairs is not None:
         return f"{pairs.source} and parameters" if one_model else pairs.source
-    sources = dict.fromkeys(str(effect["effect_se"].attrs["source"]) for effect in (a, b))
+    sources = {
+        source_of_errors(effect, "effect") if "effect_se" in effect else SOURCE: None
+        for effect in (a, b)
+    }
     return f"{' against '.join(sources)}, {'of one model' if one_model else 'independent'}"
 
 
@@ -505,10 +512,21 @@ def _difference(
     pairs: Pairs | None,
     request: ComparisonOptions,
     rng: np.random.Generator,
-    given_reference: CurveReference | None = None,
 ) -> Difference:
     """One feature: the difference at points within the range of both, about a common zero."""
-    reference = common_reference(rows, fits, z) if given_reference is None else given_reference
+    compared = _curves_compared(rows, fits, z, pairs, common_reference(rows, fits, z))
+    least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
+    return difference_of(z, *compared, request, rng, least)
+
+
+def _curves_compared(
+    rows: tuple[FeatureResult, FeatureResult],
+    fits: tuple[CurveErrors, CurveErrors],
+    z: FloatArray,
+    pairs: Pairs | None,
+    reference: CurveReference,
+) -> tuple[tuple[FloatArray, FloatArray], FloatArray, FloatArray | float]:
+    """Two curves at points, about a common zero; covariance and degrees of their difference."""
     points = np.append(z, reference.places)
     curves = [
         accumulate.curve_at(fit.pieces.edges, fit.curve, fit.pieces.slope, points) for fit in fits
@@ -523,7 +541,7 @@ def _difference(
         directions = [directions_at(row, fit, points) for row, fit in zip(rows, fits, strict=True)]
         parts.append(_parameter_covariance(directions, paired=pairs is not None))
     has_curve = np.isfinite(np.sum(parts, axis=0).diagonal()[len(z) :])
-    curves = [reference.less(curve, has_curve) for curve in curves]
+    about_zero = reference.less(curves[0], has_curve), reference.less(curves[1], has_curve)
     parts = [reference.covariance(part, has_curve) for part in parts]
     degrees: FloatArray | float = np.minimum(*by_curve)
     if pairs is None:
@@ -535,9 +553,7 @@ def _difference(
         # A covariance of parameters by groups has no more degrees of freedom than these leave.
         groups = [row.attrs["n_groups"] - 1.0 for row in rows if "n_groups" in row.attrs]
         degrees = np.minimum(degrees, min(groups, default=np.inf))
-    least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
-    covariance = np.sum(parts, axis=0)
-    return difference_of(z, (curves[0], curves[1]), covariance, degrees, request, rng, least)
+    return about_zero, np.sum(parts, axis=0), degrees
 
 
 class CurveReference(NamedTuple):

@@ -354,6 +354,13 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
     )
 
 
+def check_has_errors(effect: xr.Dataset) -> None:
+    """Raise ``ValueError`` unless an effect has standard errors, or what they are made from."""
+    _check_not_debiased(effect)
+    if "curve_se" not in effect:
+        _check_moments(effect)
+
+
 def with_std_error(effect: xr.Dataset) -> xr.Dataset:
     """The effect with standard errors of its own estimator."""
     _check_not_debiased(effect)

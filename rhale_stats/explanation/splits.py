@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.bins.rules import QuantileBins
+from rhale_stats.bins.rules import OptimalBins, QuantileBins
 from rhale_stats.effects.comparison import contrast
-from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.intervals import confint
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
@@ -21,8 +22,9 @@ from rhale_stats.explanation.request import Budget, ExplainRequest
 from rhale_stats.generics.hypotheses import compare
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER
-from rhale_stats.regional.regions import interaction_matrix, regional_rhale, regions
-from rhale_stats.regional.search import SplitSearch
+from rhale_stats.regional.regions import effects_of_regions, labelled_matrix
+from rhale_stats.regional.search import SplitSearch, work_of
+from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.padding import concat_features
 from rhale_stats.schema.variables import with_variables
@@ -79,7 +81,7 @@ def splits_of(
     if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
         return NO_SPLITS
     names = [str(name) for name in local["feature"].values]
-    matrix = _matrix(local, frame, names, candidates, budget)
+    matrix, averages = _matrix(local, frame, names, candidates, budget)
     searched = [name for name in candidates if name in local["feature"].values]
     search = SplitSearch(
         max_depth=MAX_DEPTH,
@@ -98,14 +100,13 @@ def splits_of(
             local.sel(feature=[name]).assign_coords({ROW_NUMBER: ("obs", every)}).isel(obs=rows)
         )
         group = None if request.groups is None else request.groups[rows]
-        tree = regions(
-            feature_local,
-            name,
-            conditioning=frame.iloc[rows],
-            search=search,
-            groups=group,
-            rng=stream,
+        work = work_of(feature_local, None, search, "index", None, stream, group)
+        works = (
+            work.of_features([0])
+            if name not in averages
+            else [work._replace(average=averages[name])]
         )
+        tree = labelled_tree(works[0], 0, frame.iloc[rows])
         first[name] = _first(tree, len(searched))
         if tree.sizes["node"] > 1:
             parameters = "parameters" in curves.effect.attrs
@@ -115,16 +116,18 @@ def splits_of(
 
 def _matrix(
     local: xr.Dataset, frame: pd.DataFrame, names: list[str], first: list[str], budget: Budget
-) -> xr.Dataset | None:
-    """Splits of features by every column; of some, those named ``first`` before others."""
+) -> tuple[xr.Dataset | None, dict[str, Pieces | None]]:
+    """Splits of features by every column; of some, those named ``first`` before others.
 
-    def matrix_of(some: list[str]) -> xr.Dataset:
-        return interaction_matrix(
-            local.sel(feature=[name for name in names if name in some]),
-            conditioning=frame,
-            search=SplitSearch(n_permutations=0),
-            progress=False,
-        )
+    Also the average effects that local effects are distances from, which are those of the trees.
+    """
+
+    def matrix_of(some: list[str]) -> tuple[xr.Dataset, dict[str, Pieces | None]]:
+        some = [name for name in names if name in some]
+        search = SplitSearch(n_permutations=1, test=None)
+        work = work_of(local.sel(feature=some), None, search, "index", None, 0)
+        matrix, works = labelled_matrix(work, frame, 0, "holm", progress=False)
+        return matrix, {name: own.average for name, own in zip(some, works, strict=True)}
 
     if len(names) > TIMED and np.isfinite(budget.total):
         chosen = [*(name for name in first if name in names), *names]
@@ -132,7 +135,7 @@ def _matrix(
         few = matrix_of(chosen[:TIMED])
         n_kept = budget.pairs(len(names), (time.perf_counter() - begun) / TIMED)
         return matrix_of(chosen[:n_kept]) if n_kept > TIMED else few
-    return matrix_of(names) if names else None
+    return matrix_of(names) if names else (None, {})
 
 
 def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset | None:
@@ -184,7 +187,7 @@ def _split(
     with warnings.catch_warnings():
         # Gaps among the rows of a region are seen in its curve.
         warnings.simplefilter("ignore")
-        effect = regional_rhale(local, tree)
+        effect = effects_of_regions(local, tree, partial(quiet_rhale, bins=OptimalBins()))
         try:
             effect = with_errors(request, effect, local, model=model)
         except ValueError:
@@ -195,8 +198,7 @@ def _split(
                 sides = [local.isel(obs=rows) for rows in rows_of_sides]
                 rule, both = QuantileBins(n_bins_of(min(map(len, rows_of_sides)))), []
                 for side in sides:
-                    side_effect = with_errors(request, quiet_rhale(side, rule), side, model=model)
-                    both.append(with_std_error(side_effect))
+                    both.append(with_errors(request, quiet_rhale(side, rule), side, model=model))
                 difference = compare(*both, level=level, rng=seed)
                 between = _contrast(both, sides, level)
         except ValueError as error:

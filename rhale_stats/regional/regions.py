@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -282,19 +283,20 @@ def regional_rhale(
     if bins is None and "bin_rule" in tree.attrs:
         bins = rule_of(str(tree.attrs["bin_rule"]), str(tree.attrs["bin_parameters"]))
     feature_local = local.isel(feature=[feature_position(local, name)])
+    estimate = partial(rhale, bins=bins, centering=centering, weighting=weighting)
+    with cached(feature_local) as same:
+        return effects_of_regions(same, tree, estimate)
+
+
+def effects_of_regions(
+    local: xr.Dataset, tree: xr.Dataset, estimate: Callable[[xr.Dataset], xr.Dataset]
+) -> xr.Dataset:
+    """Effects of one feature that ``estimate`` makes of the rows of every region of its tree."""
     region_of_row = tree[ROWS].values
     leaves = tree.isel(node=np.flatnonzero(tree["region"].values >= 0))
-    with cached(feature_local) as same:
-        effects = [
-            rhale(
-                same.isel(obs=np.flatnonzero(region_of_row == number)),
-                bins=bins,
-                centering=centering,
-                weighting=weighting,
-            )
-            for number in leaves["region"].values
-        ]
-    out = stack(effects, "region")
+    numbers = leaves["region"].values
+    parts = [local.isel(obs=np.flatnonzero(region_of_row == number)) for number in numbers]
+    out = stack(list(map(estimate, parts)), "region")
     coords: dict[Hashable, Any] = {
         "region": ("region", leaves["region"].values, {"long_name": "region of the rows"}),
         "region_rule": ("region", leaves["rule"].values, {"long_name": "what the rows have"}),
@@ -446,6 +448,7 @@ def regions(
     searched = SearchRows.from_arguments(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
     position = feature_position(work.local, feature)
+    (work,) = work.of_features([position])
     return searched.of_all_rows(labelled_tree(work, position, searched.conditioning))
 
 
@@ -503,8 +506,8 @@ def all_regions(
     positions = positions_in(work.local, features)
     trees = []
     with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
-        for position in positions:
-            tree = labelled_tree(work, position, searched.conditioning)
+        for position, own in zip(positions, work.of_features(positions), strict=True):
+            tree = labelled_tree(own, position, searched.conditioning)
             # The root of each tree counts the rows that have a value.
             n_rows = searched.n_rows(work.rows.n_rows)
             trees.append(searched.of_all_rows(tree).assign_attrs(n_rows=n_rows))
@@ -607,8 +610,24 @@ def interaction_matrix(
     settings = replace(search, n_permutations=max(n_permutations, 1), test=None)
     searched = SearchRows.from_arguments(local, conditioning, groups, settings)
     work = work_of(searched.local, bins, searched.search, loss, None, generator, searched.groups)
-    conditioning, names = searched.conditioning, feature_names(work.local)
-    columns = names
+    out, _ = labelled_matrix(work, searched.conditioning, n_permutations, adjust, progress=progress)
+    return out.assign_attrs(
+        **{"n_rows": searched.n_rows(work.rows.n_rows), **searched.facts},
+        **({"seed": seed} if n_permutations else {}),
+    )
+
+
+def labelled_matrix(
+    work: Work,
+    conditioning: pd.DataFrame | ArrayLike | None,
+    n_permutations: int,
+    adjust: str,
+    *,
+    progress: bool,
+) -> tuple[xr.Dataset, list[Work]]:
+    """The interaction matrix of all features, and what trees of them can be made from."""
+    names = columns = feature_names(work.local)
+    works = work.of_features(range(len(names)))
     if conditioning is not None:
         columns = [column.name for column in conditioning_columns(work.local, conditioning, None)]
     shape = (len(names), len(columns))
@@ -619,8 +638,8 @@ def interaction_matrix(
     }
     losses = np.full(len(names), np.nan)
     with progress_bar(len(names), "interactions", "feature", progress=progress) as bar:
-        for position in range(len(names)):
-            losses[position], splits = _best_splits(work, position, conditioning, n_permutations)
+        for position, own in enumerate(works):
+            losses[position], splits = _best_splits(own, position, conditioning, n_permutations)
             tried = [columns.index(column) for column in splits.index]
             for name, matrix in values.items():
                 matrix[position, tried] = splits[name]
@@ -630,30 +649,28 @@ def interaction_matrix(
     values["loss"] = losses
     out = xr.Dataset({name: variable(name, values[name], INTERACTIONS) for name in values})
     out["pvalue_adjusted"].attrs["adjust"] = adjust
-    out["loss"].attrs["units"] = LOSSES[loss]
+    out["loss"].attrs["units"] = LOSSES[work.loss]
     rule_name, parameters = describe(work.rule)
-    return out.assign_coords(
+    out = out.assign_coords(
         feature=work.local["feature"].variable,
         conditioning=("conditioning", np.array(columns), {"long_name": "conditioning column"}),
-    ).assign_attrs(
-        {
-            "method": "interaction matrix",
-            "loss_kind": loss,
-            "n_permutations": n_permutations,
-            "thresholds": search.thresholds,
-            "n_thresholds": search.n_thresholds,
-            "min_obs": work.min_obs,
-            "bin_rule": rule_name,
-            "bin_parameters": parameters,
-            "output_name": local.attrs.get("output_name", "output"),
-            "output_units": local.attrs.get("output_units", ""),
-            "n_rows": searched.n_rows(work.rows.n_rows),
-            **searched.facts,
-            **({"seed": seed} if n_permutations else {}),
-            **{fact: work.facts[fact] for fact in ("n_groups",) if fact in work.facts},
-            "software": software(),
-        }
     )
+    out.attrs = {
+        "method": "interaction matrix",
+        "loss_kind": work.loss,
+        "n_permutations": n_permutations,
+        "thresholds": work.settings.thresholds,
+        "n_thresholds": work.settings.n_thresholds,
+        "min_obs": work.min_obs,
+        "bin_rule": rule_name,
+        "bin_parameters": parameters,
+        "output_name": work.local.attrs.get("output_name", "output"),
+        "output_units": work.local.attrs.get("output_units", ""),
+        "n_rows": work.rows.n_rows,
+        **{fact: work.facts[fact] for fact in ("n_groups",) if fact in work.facts},
+        "software": software(),
+    }
+    return out, works
 
 
 def _best_splits(
@@ -663,7 +680,6 @@ def _best_splits(
 
     No lines, and no loss, if the feature is constant.
     """
-    work = work.of_feature(position)
     problem = work.problem(position)
     if problem is None:
         return np.nan, pd.DataFrame(columns=["loss_drop", "best", "pvalue"])

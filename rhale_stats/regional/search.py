@@ -50,7 +50,7 @@ from rhale_stats.regional.splits import (
     thresholds_at,
 )
 from rhale_stats.schema.checks import check_local
-from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.feature_result import each_feature
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.levels import refuse_categorical
@@ -61,7 +61,7 @@ class Work(NamedTuple):
     """What trees of all features share. ``search`` and ``judge`` number the rows that count.
 
     ``of_root`` are the candidates of all ``search`` rows by column, as trees find them. Local
-    effects count ``about_average`` where no rule for bins was given.
+    effects count ``about_average`` where no rule for bins was given; ``average`` is of one feature.
     """
 
     local: xr.Dataset
@@ -79,6 +79,7 @@ class Work(NamedTuple):
     of_root: dict[str, SplitCandidates]
     about_average: bool
     groups: IntArray | None = None
+    average: Pieces | None = None
 
     def problem(self, position: int) -> Problem | None:
         """One feature ready to be searched; None if constant."""
@@ -90,18 +91,26 @@ class Work(NamedTuple):
             error=float(self.local["local_effect_error"].values[position]),
             loss=self.loss,
             min_obs=self.min_obs,
-            average=self._average(position) if self.about_average else None,
+            average=self.average,
         )
 
-    def _average(self, position: int) -> Pieces | None:
-        """The average effect in bins that follow it; None of few rows or a constant feature."""
-        if len(self.search) < 2 * MIN_IN_BIN:
-            return None
-        local = self.local.isel(feature=[position], obs=np.flatnonzero(self.present)[self.search])
-        row = one_feature(quiet_rhale(local, AdaptiveBins(), has_spread=False), 0)
-        return row.pieces if row.sizes["bin"] else None
+    def of_features(self, positions: Sequence[int]) -> list[Work]:
+        """What the tree of every feature is made from: its rows, and its average effect.
 
-    def of_feature(self, position: int) -> Work:
+        The average effect is in bins that follow it; None of few rows or a constant feature.
+        """
+        works = [self._of_feature(position) for position in positions]
+        enough = [k for k, work in enumerate(works) if len(work.search) >= 2 * MIN_IN_BIN]
+        if not (self.about_average and enough):
+            return works
+        some = [positions[k] for k in enough]
+        local = self.local.isel(feature=some, obs=np.flatnonzero(self.present)[self.search])
+        effect = quiet_rhale(local, AdaptiveBins(), has_spread=False)
+        for k, row in zip(enough, each_feature(effect), strict=True):
+            works[k] = works[k]._replace(average=row.pieces if row.sizes["bin"] else None)
+        return works
+
+    def _of_feature(self, position: int) -> Work:
         """The same with the rows that have a value of one feature, where others are dropped."""
         if "n_missing" not in self.local:
             return self

@@ -244,7 +244,6 @@ ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
 
 def labelled_tree(work: Work, position: int, table: pd.DataFrame | ArrayLike | None) -> xr.Dataset:
     """The tree of one feature by its local effects."""
-    work = work.of_feature(position)
     return tree_of(work, position, table, work.problem(position), LOSSES[work.loss])
 
 
