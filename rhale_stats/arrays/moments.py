@@ -153,8 +153,8 @@ def variance(moments: Moments, ddof: int | IntArray) -> FloatArray:
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         denominator = moments.weight - ddof * moments.weight_sq / moments.weight
-        # A little above, because sums of weights may round up.
-        enough = n_effective(moments) > ddof * (1 + 1e-12)
+        # A little above, because sums of weights may round up; an empty cell has NaN.
+        enough = moments.weight**2 / moments.weight_sq > ddof * (1 + 1e-12)
         return np.where(enough, moments.m2 / denominator, np.nan)
 
 

@@ -7,7 +7,7 @@ for bins then handles all of them as problems of one size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
@@ -97,7 +97,7 @@ class NodeRows(NamedTuple):
 
     def effective_rows(self, sums: FloatArray) -> FloatArray:
         """Kish's number of the rows of every problem."""
-        weight = self.total_weight(sums)
+        weight = np.asarray(sums[0].sum(axis=-1))
         if self.counted:
             return weight
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -250,28 +250,31 @@ class Children(NamedTuple):
     first: int
     sides: FloatArray
 
-    @classmethod
-    def from_sides(cls, left: FloatArray, right: FloatArray) -> Children:
-        """All splits, from sums of the left and right rows, (sum, draw, split, cell)."""
-        sides = np.stack([left, right], axis=1)
-        return cls(0, sides.reshape(len(left), 2, -1, left.shape[-1]))
-
 
 def threshold_children(
     codes: NDArray[np.integer], n_codes: int, rows: RowsOfNode, n_draws: int = 1
-) -> Iterator[Children]:
+) -> Iterable[Children]:
     """Both sides of every threshold: split k has the codes up to k on its left.
 
     Right sides are summed separately, because differences would lose digits. Many codes are handled
     in blocks, to limit memory. ``rows`` may be those of several draws one behind the other, which
     have the same codes: splits are those of each in turn.
     """
-    if n_codes <= BLOCK_CODES:
-        sums = _of_draws(codes, n_codes, rows, n_draws)
-        left, right = np.cumsum(sums, axis=2)[:, :, :-1], _from_the_right(sums, axis=2)[:, :, 1:]
-        yield Children.from_sides(left, right)
-        return
-    assert n_draws == 1, "many codes are handled one draw after the other"
+    if n_codes > BLOCK_CODES:
+        assert n_draws == 1, "many codes are handled one draw after the other"
+        return _blocks_of_thresholds(codes, n_codes, rows)
+    sums = _of_draws(codes, n_codes, rows, n_draws)
+    n_sums, _, _, n_cells = sums.shape
+    sides = np.empty((n_sums, 2, n_draws, n_codes - 1, n_cells))
+    np.cumsum(sums[:, :, :-1], axis=2, out=sides[:, 0])
+    np.cumsum(sums[:, :, :0:-1], axis=2, out=sides[:, 1, :, ::-1])
+    return (Children(0, sides.reshape(n_sums, 2, -1, n_cells)),)
+
+
+def _blocks_of_thresholds(
+    codes: NDArray[np.integer], n_codes: int, rows: RowsOfNode
+) -> Iterator[Children]:
+    """Both sides of every threshold, a block of codes at a time."""
     block = codes // BLOCK_CODES
     n_blocks = -(-n_codes // BLOCK_CODES)
     of_blocks = rows.table(block, n_blocks)
@@ -294,9 +297,9 @@ def threshold_children(
         yield Children(first, np.stack([left, right], axis=1)[:, :, :n_splits])
 
 
-def _from_the_right(sums: FloatArray, axis: int = 1) -> FloatArray:
+def _from_the_right(sums: FloatArray) -> FloatArray:
     """Sums over each code and all after it."""
-    return np.asarray(np.flip(np.cumsum(np.flip(sums, axis), axis), axis))
+    return np.asarray(np.cumsum(sums[:, ::-1], axis=1)[:, ::-1])
 
 
 def _of_draws(
@@ -312,10 +315,11 @@ def _of_draws(
 
 def subset_children(
     codes: NDArray[np.integer], subsets: NDArray[np.bool_], rows: RowsOfNode, n_draws: int = 1
-) -> Iterator[Children]:
+) -> tuple[Children]:
     """Both sides of every subset of codes, (split, code)."""
     sums = _of_draws(codes, subsets.shape[1], rows, n_draws)
-    yield Children.from_sides(*[side.astype(np.float64) @ sums for side in (subsets, ~subsets)])
+    sides = np.stack([side.astype(np.float64) @ sums for side in (subsets, ~subsets)], axis=1)
+    return (Children(0, sides.reshape(len(sums), 2, -1, sums.shape[-1])),)
 
 
 def one_against_rest(n_levels: int) -> NDArray[np.bool_]:

@@ -127,7 +127,9 @@ def _matrix(
         search = SplitSearch(n_permutations=1, test=None)
         work = work_of(local.sel(feature=some), None, search, "index", None, 0)
         matrix, works = labelled_matrix(work, frame, 0, "holm", progress=False)
-        return matrix, {name: own.average for name, own in zip(some, works, strict=True)}
+        return matrix, {
+            name: feature_work.average for name, feature_work in zip(some, works, strict=True)
+        }
 
     if len(names) > TIMED and np.isfinite(budget.total):
         chosen = [*(name for name in first if name in names), *names]

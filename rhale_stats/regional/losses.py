@@ -118,7 +118,8 @@ class SplitTest(NamedTuple):
 
         ``draw`` gives the rows of several draws, one behind the other.
         """
-        most = max(max(candidates.n_codes, candidates.n_splits) for candidates in tried)
+        of_levels = [len(column.subsets) for column in tried if column.subsets is not None]
+        most = max([column.n_codes for column in tried] + of_levels)
         at_once = max(min(BLOCK_ROWS // len(tried[0].codes), PROBLEMS // most), 1)
         at_once = at_once if most <= search.BLOCK_CODES else 1
         sizes = [min(at_once, n_draws - begin) for begin in range(0, n_draws, at_once)]
@@ -141,32 +142,23 @@ def _in_batches(
 
     With few rows calls take longer than the sums, so that many splits are handled at once.
     """
-    out = [np.empty((n_draws, candidates.n_splits)) for candidates in tried]
-    waiting: list[tuple[FloatArray, search.Children]] = []
-    n_waiting = 0
-
-    def solve() -> None:
-        values = function(np.concatenate([children.sides for _, children in waiting], axis=2))
-        begin = 0
-        for of_column, children in waiting:
-            end = begin + children.sides.shape[2]
-            of_draws = values[begin:end].reshape(n_draws, -1)
-            of_column[:, children.first : children.first + of_draws.shape[1]] = of_draws
-            begin = end
-        waiting.clear()
-
-    for candidates, of_column in zip(tried, out, strict=True):
+    solved: list[FloatArray] = [np.zeros(0)]
+    waiting: list[FloatArray] = []
+    n_waiting, n_each = 0, [0] * len(tried)
+    for column, candidates in enumerate(tried):
         for children in candidates.children(rows, n_draws):
             if others is not None:
                 children.sides[:] += others[:, :, None]
-            waiting.append((of_column, children))
+            waiting.append(children.sides)
             n_waiting += children.sides.shape[2]
+            n_each[column] += children.sides.shape[2]
             if n_waiting >= PROBLEMS // 2:
-                solve()
-                n_waiting = 0
+                solved.append(function(np.concatenate(waiting, axis=2)))
+                n_waiting, waiting = 0, []
     if waiting:
-        solve()
-    return out
+        solved.append(function(np.concatenate(waiting, axis=2)))
+    columns = np.split(np.concatenate(solved), np.cumsum(n_each)[:-1])
+    return [values.reshape(n_draws, -1) for values in columns]
 
 
 # --- losses of the nodes of a tree ----------------------------------------------------------------

@@ -506,8 +506,8 @@ def all_regions(
     positions = positions_in(work.local, features)
     trees = []
     with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
-        for position, own in zip(positions, work.of_features(positions), strict=True):
-            tree = labelled_tree(own, position, searched.conditioning)
+        for position, feature_work in zip(positions, work.of_features(positions), strict=True):
+            tree = labelled_tree(feature_work, position, searched.conditioning)
             # The root of each tree counts the rows that have a value.
             n_rows = searched.n_rows(work.rows.n_rows)
             trees.append(searched.of_all_rows(tree).assign_attrs(n_rows=n_rows))
@@ -638,8 +638,10 @@ def labelled_matrix(
     }
     losses = np.full(len(names), np.nan)
     with progress_bar(len(names), "interactions", "feature", progress=progress) as bar:
-        for position, own in enumerate(works):
-            losses[position], splits = _best_splits(own, position, conditioning, n_permutations)
+        for position, feature_work in enumerate(works):
+            losses[position], splits = _best_splits(
+                feature_work, position, conditioning, n_permutations
+            )
             tried = [columns.index(column) for column in splits.index]
             for name, matrix in values.items():
                 matrix[position, tried] = splits[name]

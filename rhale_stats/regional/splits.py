@@ -364,11 +364,11 @@ class SplitCandidates(NamedTuple):
 
     def children(self, rows: RowsOfNode, n_draws: int = 1) -> Iterable[Children]:
         """Sums of rows on both sides of all splits; ``rows`` may be those of several draws."""
-        if not self.n_splits:
-            return ()
         if self.subsets is None:
-            return threshold_children(self.codes, self.n_codes, rows, n_draws)
-        return subset_children(self.codes, self.subsets, rows, n_draws)
+            several = self.n_codes > 1
+            return threshold_children(self.codes, self.n_codes, rows, n_draws) if several else ()
+        several = len(self.subsets) > 0
+        return subset_children(self.codes, self.subsets, rows, n_draws) if several else ()
 
 
 def _smallest(n_codes: int) -> type[np.integer]:
