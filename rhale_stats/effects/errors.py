@@ -327,17 +327,13 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
     feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
     row = one_feature(effect, feature)
-    dim, name = ("edge", f"{row.curve_name}_cov") if what == "curve" else ("bin", "effect_cov")
-    if row.has_covariance and name in row:
-        values = row[name].values
-    elif what == "effect":
-        values = np.diag(row["effect_se"].values ** 2)
+    dim = "edge" if what == "curve" else "bin"
+    if what == "curve":
+        values = covariance_at_edges(row, row.fit if row.sizes["bin"] else None)
+    elif row.has_covariance and "effect_cov" in row:
+        values = row["effect_cov"].values
     else:
-        values = np.full((row[row.curve_name].size,) * 2, np.nan)
-        if row.sizes["bin"]:
-            fit = row.fit
-            stretch = fit.cells.edge_stretch
-            values[stretch, stretch] = fit.covariance(fit.pieces.edges)
+        values = np.diag(row["effect_se"].values ** 2)
     se = row["curve_se" if what == "curve" else "effect_se"]
     numbers = np.arange(len(values))
     return xr.DataArray(
@@ -352,6 +348,17 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
             "feature": row.name,
         },
     )
+
+
+def covariance_at_edges(row: FeatureResult, fit: CurveErrors | None) -> FloatArray:
+    """Covariance of the curve of one feature at all edges of its cells; NaN where it has none."""
+    if row.has_covariance and f"{row.curve_name}_cov" in row:
+        return np.asarray(row[f"{row.curve_name}_cov"].values)
+    covariance = np.full((row[row.curve_name].size,) * 2, np.nan)
+    if fit is not None:
+        stretch = fit.cells.edge_stretch
+        covariance[stretch, stretch] = fit.covariance(fit.pieces.edges)
+    return covariance
 
 
 def check_has_errors(effect: xr.Dataset) -> None:

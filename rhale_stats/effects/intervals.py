@@ -65,19 +65,23 @@ def confint(
     effect, features = opened(effect)
     chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":
-        results = estimates(effect, features)
-    else:
-        # Some of its variables may have been selected.
-        some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
-        boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
-        results = replicated(effect, features, boot, chosen)
+        return confint_of(effect, features, level)
+    # Some of its variables may have been selected.
+    some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
+    boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
+    results = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
-    in_own_bins = spread_estimate(effect) if chosen == "normal" else {}
     effect = without(effect, "cell_curve_ci", "spread_ci")
-    of_spread = SPREADS if chosen != "normal" and method is None else ()
+    of_spread = SPREADS if method is None else ()
     spreads = {name: results.pop(name) for name in of_spread if name in results}
-    out = with_intervals(effect, results | _missing_effect(effect) | in_own_bins, level, chosen)
+    out = with_intervals(effect, results | _missing_effect(effect), level, chosen)
     return with_intervals(out, spreads, level, "bca") if spreads else out
+
+
+def confint_of(effect: xr.Dataset, features: Sequence[Feature], level: float) -> xr.Dataset:
+    """The effect with intervals by its standard errors; its features are unpacked."""
+    results = estimates(effect, features) | _missing_effect(effect) | spread_estimate(effect)
+    return with_intervals(without(effect, "cell_curve_ci", "spread_ci"), results, level, "normal")
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
@@ -264,7 +268,13 @@ def _shortfall_of_groups(scheme: str, degrees: FloatArray, n_strata: int) -> Flo
 
 def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of effects in bins and of their curve."""
-    effect, features = opened(effect)
+    return confband_of(*opened(effect), level, n_draws, rng)
+
+
+def confband_of(
+    effect: xr.Dataset, features: Sequence[Feature], level: float, n_draws: int, rng: object
+) -> xr.Dataset:
+    """The effect with bands by its standard errors; its features are unpacked."""
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
     results = _with_errors(effect, ("curve", "effect", *_cells(effect)))
     effect_se = effect["effect_se"].values

@@ -95,7 +95,7 @@ def effect_sizes(
         boot = check_boot(effect, boot, ["effect"], MAKER)
     sizes, squares, draws = zip(
         *[
-            _feature_sizes(row, None if boot is None else boot.isel(feature=row.position), scale)
+            feature_sizes(row, None if boot is None else boot.isel(feature=row.position), scale)
             for row in each_feature(effect)
         ],
         strict=True,
@@ -189,8 +189,8 @@ def _without_noise(row: FeatureResult, sizes: dict[str, float], square: Square) 
     }
 
 
-def _feature_sizes(
-    row: FeatureResult, boot: xr.Dataset | None, scale: _Scale | None
+def feature_sizes(
+    row: FeatureResult, boot: xr.Dataset | None = None, scale: _Scale | None = None
 ) -> tuple[dict[str, float], Square, dict[str, FloatArray]]:
     """Sizes of one feature by name, the square of its curve, and replicates of the sizes."""
     sizes, centre, square = _of_curve(row)

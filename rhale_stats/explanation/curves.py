@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.answers import Spread, spread_of_rows
 from rhale_stats.arrays.binning import quantile_edges
+from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
-from rhale_stats.effects.intervals import confint
+from rhale_stats.effects.errors import opened
+from rhale_stats.effects.fit import Feature
+from rhale_stats.effects.intervals import confband_of, confint_of
 from rhale_stats.explanation.request import Budget, ExplainRequest
-from rhale_stats.generics.uncertainty import confband, std_error
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
 from rhale_stats.profiles.pdp import ice
-from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.padding import padded
+from rhale_stats.schema.variables import with_variables
 
 # Rows that a bin of a feature with an axis has at least, where there are so many; fewest bins.
 BIN_ROWS, MIN_BINS = 30, 5
@@ -37,10 +41,14 @@ YES, SMALL, UNKNOWN, GAP = "yes", "few rows", "shape not known", "gap"
 
 
 class FeatureCurves(NamedTuple):
-    """Local effects and the effects made of them, with all that is known of their error."""
+    """Local effects and the effects made of them, with all that is known of their error.
+
+    ``features`` are those of the effect, with what their errors are made of.
+    """
 
     local: xr.Dataset
     effect: xr.Dataset
+    features: list[Feature]
     check: xr.Dataset | None
 
 
@@ -115,7 +123,9 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
             raise
         warn(f"Intervals take the parameters of the model as given. {error}")
         effect = with_errors(request, effect, local, model=False)
-    effect = confband(confint(effect, level=level), level=level, rng=seed)
+    effect, features = opened(effect)
+    effect = confint_of(effect, features, level)
+    effect = confband_of(effect, features, level, N_DRAWS, seed).assign_attrs(seed=seed)
     axes = request.axes
     check = None
     if axes:
@@ -127,7 +137,7 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
         variables = axis_effect.variables
         empty = [name for name in axis_effect.data_vars if pd.isna(variables[name].values).all()]
         check = check_unbiased(axis_local, axis_effect.drop_vars(empty), rng=seed)
-    return FeatureCurves(local, effect, check)
+    return FeatureCurves(local, effect, features, check)
 
 
 def with_errors(
@@ -157,21 +167,23 @@ def with_reliable(curves: FeatureCurves, profile: xr.Dataset, delta: float) -> F
     where the average of the ICE curves is straight there up to ``delta``.
     """
     effect = curves.effect
+    n_grid, grid, curve = [
+        profile.variables[name].values for name in ("n_grid", "grid_value", "curve")
+    ]
     rows = [
-        _of_feature(row, _bends(row, profile.isel(feature=position)) > delta)
-        for position, row in enumerate(each_feature(effect))
+        _of_feature(row, _bends(row, grid[k, : n_grid[k]], curve[k, : n_grid[k]]) > delta)
+        for k, (row, _) in enumerate(curves.features)
     ]
     out = padded(rows, (effect.sizes["bin"],), missing="", dtype=f"<U{len(UNKNOWN)}")
     facts = {"long_name": "whether the curve is known in the bin", "units": ""}
-    return curves._replace(effect=effect.assign(reliable=(("feature", "bin"), out, facts)))
+    reliable = {"reliable": (("feature", "bin"), out, facts)}
+    return curves._replace(effect=with_variables(effect, reliable))
 
 
-def _bends(row: FeatureResult, profile: xr.Dataset) -> FloatArray:
+def _bends(row: FeatureResult, grid: FloatArray, curve: FloatArray) -> FloatArray:
     """Largest distance of the average ICE curve from a straight line in each bin of an axis."""
     if row.is_categorical or not row.sizes["bin"]:
         return np.zeros(row.sizes["bin"])
-    n_grid = int(profile["n_grid"])
-    grid, curve = profile["grid_value"].values[:n_grid], profile["curve"].values[:n_grid]
     edges = row["edge_value"].values
     ends = np.interp(edges, grid, curve)
     away = np.abs(curve - np.interp(grid, edges, ends))
@@ -231,18 +243,19 @@ def row_spread(
     group = (
         None if request.groups is None else np.unique(request.groups[rows], return_inverse=True)[1]
     )
+    variables = profile.variables
+    of_rows = variables["ice"].transpose("feature", "obs", "grid").values
+    columns = [variables[name].values for name in ("x", "grid_value", "weight_share", "n_grid")]
     spreads: list[Spread] = []
-    for name in profile["feature"].values:
-        feature_profile = profile.sel(feature=name)
-        n_grid = int(feature_profile["n_grid"])
-        curves = feature_profile["ice"].transpose("obs", "grid").values[:, :n_grid]
-        share = feature_profile["weight_share"].values[:n_grid]
+    for every_curve, x, grid, grid_share, n_grid in zip(of_rows, *columns, strict=True):
+        curves, share = every_curve[:, :n_grid], grid_share[:n_grid]
         complete = ~np.isnan(curves).any(axis=1)
+        places = np.interp(np.nan_to_num(x), grid[:n_grid], np.arange(float(n_grid)))
         spreads.append(
             spread_of_rows(
                 np.array(curves[complete]),
                 share / share.sum(),
-                _places(feature_profile, n_grid)[complete],
+                places[complete],
                 None if weight is None else weight[complete],
                 None if group is None else np.unique(group[complete], return_inverse=True)[1],
                 level,
@@ -259,12 +272,3 @@ def row_spread(
         np.array([[spread.lower, spread.upper] for spread in spreads]),
         len(rows),
     )
-
-
-def _places(profile: xr.Dataset, n_grid: int) -> FloatArray:
-    """Where each row lies among the points of its curve, as a number between theirs."""
-    x = np.nan_to_num(profile["x"].values)
-    places: FloatArray = np.interp(
-        x, profile["grid_value"].values[:n_grid], np.arange(float(n_grid))
-    )
-    return places

@@ -76,8 +76,9 @@ def described(dataset: xr.Dataset, **units: str) -> xr.Dataset:
             continue
         long_name, default_units = VARIABLES.get(name, VARIABLES[base])
         ends = "interval: " if name.endswith("_ci") and name not in VARIABLES else ""
-        facts = dataset[name].attrs
+        variable = dataset.variables[name]
+        facts = variable.attrs
         facts["long_name"] = f"{ends}{long_name}"
-        if dataset[name].dtype.kind in "fi":
+        if variable.dtype.kind in "fi":
             facts["units"] = units.get(base, default_units)
     return dataset

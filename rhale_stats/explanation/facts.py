@@ -22,9 +22,9 @@ from rhale_stats.arrays.answers import (
     with_places,
 )
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.errors import vcov
-from rhale_stats.effects.sizes import effect_sizes
-from rhale_stats.effects.values import asked_for
+from rhale_stats.effects.errors import covariance_at_edges
+from rhale_stats.effects.sizes import feature_sizes
+from rhale_stats.effects.values import asked_for, inner
 from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves, RowSpread
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
@@ -32,10 +32,11 @@ from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.splits import NO_SPLITS, Splits
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
-from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
 from rhale_stats.schema.features import units_in, units_of
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.padding import padded
+from rhale_stats.schema.variables import dataset_of
 
 # A leg of a shape is longer than this share of the range; "overall" is said where changes of this
 # size against the direction of a leg are not excluded.
@@ -76,7 +77,8 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
     """Levels and edges beyond the percentiles are left out, and the curve ends at these."""
     name, request, level, percentiles = row.name, inputs.request, inputs.level, inputs.percentiles
     numbers_of_edges = row.bin_edge_numbers
-    covariance = vcov(inputs.curves.effect, name).values[np.ix_(numbers_of_edges, numbers_of_edges)]
+    covariance = covariance_at_edges(row, inputs.curves.features[row.position].fit)
+    covariance = covariance[np.ix_(numbers_of_edges, numbers_of_edges)]
     curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
     weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
     if not row.is_categorical:
@@ -176,9 +178,10 @@ class FeatureSizes(NamedTuple):
 def sizes_of(inputs: FactInputs) -> FeatureSizes:
     """Importance without noise, and verdicts."""
     request, curves, rows, delta, level, percentiles, *_ = inputs
-    sizes = effect_sizes(asked_for(curves.effect, percentiles), level=level)
-    importance = np.nan_to_num(sizes["importance_corrected"].values)
-    ends = np.array(sizes["importance_ci"].transpose("feature", "ci_bound").values)
+    within = each_feature(inner(asked_for(curves.effect, percentiles)))
+    sizes, squares, _ = zip(*map(feature_sizes, within), strict=True)
+    importance = np.nan_to_num([of_curve["importance_corrected"] for of_curve in sizes])
+    ends = np.stack([square.interval(level) for square in squares])
     unknown = np.isnan(ends).any(axis=1)
     ends[unknown] = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])[
         unknown
@@ -201,7 +204,8 @@ def sizes_of(inputs: FactInputs) -> FeatureSizes:
 
 def _not_estimable(effect: Result) -> NDArray[np.bool_]:
     """Features whose curve the fit of the model does not determine (`models.design`)."""
-    return np.asarray((effect["curve"].isnull().all("edge") & (effect["n_bins"] > 0)).values)
+    unknown = np.isnan(effect["curve"].values).all(axis=-1)
+    return np.asarray(unknown & (effect["n_bins"].values > 0))
 
 
 def answers_of(
@@ -232,29 +236,34 @@ def answers_of(
     # Levels without an order have no usual values.
     change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
     order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
-    out = xr.Dataset(
-        {
-            "importance": ("feature", sizes.importance),
-            "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
-            "row_spread": ("feature", inputs.rows.spread),
-            "row_spread_ci": (
-                ("feature", "ci_bound"),
-                inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0),
-            ),
-            "movement": ("feature", sizes.movement),
-            "matters": ("feature", sizes.matters),
-            "rows_differ": ("feature", sizes.rows_differ),
-            **_columns(lines),
-        },
-        {"feature": inputs.request.features, "ci_bound": ["lower", "upper"]},
-    )
-    out = out.set_coords(["label", "feature_kind", "feature_units"])
+    columns: dict[str, tuple[Any, Any]] = {
+        "importance": ("feature", sizes.importance),
+        "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
+        "row_spread": ("feature", inputs.rows.spread),
+        "row_spread_ci": (
+            ("feature", "ci_bound"),
+            inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0),
+        ),
+        "movement": ("feature", sizes.movement),
+        "matters": ("feature", sizes.matters),
+        "rows_differ": ("feature", sizes.rows_differ),
+        **_columns(lines),
+    }
     if inputs.outcome is not None:
         for name in ("permutation_importance", "permutation_importance_ci"):
-            out[name] = inputs.outcome[name]
-    out.attrs = _attributes(inputs, sizes)
+            data = inputs.outcome.variables[name]
+            columns[name] = (data.dims, data.values)
+    columns = {name: (dims, np.asarray(values)[order]) for name, (dims, values) in columns.items()}
+    coords: dict[str, Any] = {name: columns.pop(name) for name in LABELS}
+    coords["feature"] = ("feature", np.array(inputs.request.features)[order])
+    coords["ci_bound"] = ("ci_bound", ["lower", "upper"])
+    out = dataset_of(columns, coords, _attributes(inputs, sizes))
     loss = "1" if "auc" in out.attrs else SQUARES
-    return described(out, permutation_importance=loss).isel(feature=order)
+    return described(out, permutation_importance=loss)
+
+
+# What is said of a feature itself.
+LABELS = ("label", "feature_kind", "feature_units")
 
 
 def _has_parameters(inputs: FactInputs) -> bool:
@@ -397,9 +406,10 @@ FLAT: Words = {
 
 def _bias_share(inputs: FactInputs, name: str) -> float:
     check = inputs.curves.check
-    if check is None or name not in check["feature"].values:
+    if check is None or name not in check.variables["feature"].values:
         return np.nan
-    return float(check["bin_error_share_axis"].sel(feature=name))
+    position = check.variables["feature"].values.tolist().index(name)
+    return float(check.variables["bin_error_share_axis"].values[position])
 
 
 def _unreliable(row: FeatureResult, texts: list[str]) -> str:
@@ -486,23 +496,27 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
     return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
 
 
+RESIDUALS = (
+    *("residual", "residual_ci", "residual_pvalue_adjusted"),
+    *("place_level", "place_left", "place_right"),
+)
+
+
 def _fit_differs(inputs: FactInputs, name: str) -> str:
     """The place where the model is off most, of those where it is by more than delta."""
     assert inputs.outcome is not None
-    feature_outcome = inputs.outcome.sel(feature=name)
-    residual = feature_outcome["residual"].values
-    off = (feature_outcome["residual_pvalue_adjusted"].values <= 1 - inputs.level) & (
-        np.abs(residual) > inputs.delta
-    )
+    position, variables = inputs.request.features.index(name), inputs.outcome.variables
+    residual, ends, pvalue, level_names, left, right = [
+        variables[key].values[position] for key in RESIDUALS
+    ]
+    off = (pvalue <= 1 - inputs.level) & (np.abs(residual) > inputs.delta)
     if not off.any():
         return ""
     place = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
-    ends = feature_outcome["residual_ci"].transpose("place", "ci_bound").values[place]
-    size = numbers.estimate(float(residual[place]), ends)
-    level = str(feature_outcome["place_level"].values[place])
-    if level:
-        return f"at {level} by {size}"
-    edges = np.append(feature_outcome["place_left"].values, feature_outcome["place_right"].values)
-    texts = numbers.axis_texts(edges, units_of(inputs.curves.effect, name))
+    size = numbers.estimate(float(residual[place]), ends[place])
+    if level_names[place]:
+        return f"at {level_names[place]} by {size}"
+    units = units_of(inputs.curves.effect, name)
+    texts = numbers.axis_texts(np.append(left, right), units)
     n = len(texts) // 2
     return f"between {texts[place]} and {texts[n + place]} by {size}"

@@ -26,8 +26,9 @@ from rhale_stats.regional.regions import effects_of_regions, labelled_matrix
 from rhale_stats.regional.search import SplitSearch, work_of
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.schema.dimensions import REGION, with_part_facts
+from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import concat_features
-from rhale_stats.schema.variables import with_variables
+from rhale_stats.schema.variables import dataset_of, selected, with_variables
 
 # Size of all tests of first splits together, and permutations for each: a p-value can be half the
 # level of one test.
@@ -78,27 +79,28 @@ def splits_of(
     """Splits of the rows of the features named, of those for which one can be looked for."""
     local = local_of_axes(request, curves)
     frame = request.frame()
-    if local is None or not (set(frame.columns) - {local["feature"].values[0]}):
+    if local is None or not set(frame.columns) - {feature_names(local)[0]}:
         return NO_SPLITS
-    names = [str(name) for name in local["feature"].values]
+    names = feature_names(local)
     matrix, averages = _matrix(local, frame, names, candidates, budget)
-    searched = [name for name in candidates if name in local["feature"].values]
+    searched = [name for name in candidates if name in names]
     search = SplitSearch(
         max_depth=MAX_DEPTH,
         level=LEVEL / max(len(searched), 1),
         n_permutations=_permutations(len(searched)),
     )
-    every, accepted, first = np.arange(request.table.n_rows), [], {}
+    local = local.assign_coords({ROW_NUMBER: ("obs", np.arange(request.table.n_rows))})
+    has_value = ~np.isnan(local.variables["x"].transpose("feature", "obs").values)
+    accepted, first = [], {}
     for number, name in enumerate(searched):
         stream = int(rng.integers(2**53))
         # The time of one tree is known after the first.
         if number and budget.left < budget.used * 0.1:
             budget.cut.append(f"splits were not looked for in {', '.join(searched[number:])}")
             break
-        rows = np.flatnonzero(local["x"].sel(feature=name).notnull().values)
-        feature_local = (
-            local.sel(feature=[name]).assign_coords({ROW_NUMBER: ("obs", every)}).isel(obs=rows)
-        )
+        position = names.index(name)
+        rows = np.flatnonzero(has_value[position])
+        feature_local = local.isel(feature=[position], obs=rows)
         group = None if request.groups is None else request.groups[rows]
         work = work_of(feature_local, None, search, "index", None, stream, group)
         works = (
@@ -123,13 +125,11 @@ def _matrix(
     """
 
     def matrix_of(some: list[str]) -> tuple[xr.Dataset, dict[str, Pieces | None]]:
-        some = [name for name in names if name in some]
+        positions = [position for position, name in enumerate(names) if name in some]
         search = SplitSearch(n_permutations=1, test=None)
-        work = work_of(local.sel(feature=some), None, search, "index", None, 0)
+        work = work_of(local.isel(feature=positions), None, search, "index", None, 0)
         matrix, works = labelled_matrix(work, frame, 0, "holm", progress=False)
-        return matrix, {
-            name: feature_work.average for name, feature_work in zip(some, works, strict=True)
-        }
+        return matrix, {names[k]: work.average for k, work in zip(positions, works, strict=True)}
 
     if len(names) > TIMED and np.isfinite(budget.total):
         chosen = [*(name for name in first if name in names), *names]
@@ -218,22 +218,24 @@ def _with_intervals(effect: xr.Dataset, level: float) -> xr.Dataset:
 
     Each region at a time would take as long as all of them.
     """
-    labels = {
-        name: ("feature", np.repeat(coord.values, effect.sizes[REGION]))
-        for name, coord in effect.coords.items()
-        if coord.dims == ("feature",)
-    }
-    # What differs between regions, such as the number of groups, differs between features.
-    names = {str(name): str(name).replace(REGION, "feature", 1) for name in effect.coords}
-    names = {name: new for name, new in names.items() if name.startswith(f"{REGION}_")}
-    as_features = effect.isel(feature=0).drop_vars([REGION, *labels]).rename(names)
-    as_features = as_features.rename_dims({REGION: "feature"}).assign_coords(labels)
-    as_features.attrs = with_part_facts(effect.isel({REGION: 0})).attrs
-    made = confint(as_features, level=level)
+    data: dict[str, xr.Variable] = {}
+    for key, variable in effect.variables.items():
+        # What differs between regions, such as the number of groups, differs between features.
+        name = str(key).replace(REGION, "feature", 1) if key in effect.coords else str(key)
+        if variable.dims == ("feature",):
+            values = np.repeat(variable.values, effect.sizes[REGION])
+            data[name] = xr.Variable("feature", values, variable.attrs)
+        elif key != REGION:
+            part = variable.isel(feature=0) if "feature" in variable.dims else variable
+            dims = [str(dim).replace(REGION, "feature") for dim in part.dims]
+            data[name] = xr.Variable(dims, part.values, part.attrs)
+    coords = {name: data.pop(name) for name in list(data) if name not in effect.data_vars}
+    attrs = with_part_facts(selected(effect, {REGION: 0})).attrs
+    made = confint(dataset_of(data, coords, attrs), level=level)
     added = {
-        str(name): xr.Variable((REGION, *data.dims), data.values[:, None], data.attrs)
-        for name, data in made.data_vars.items()
-        if name not in effect
+        str(name): xr.Variable((REGION, *new.dims), new.values[:, None], new.attrs)
+        for name, new in made.variables.items()
+        if name not in effect.variables and name in made.data_vars
     }
     return with_variables(effect, added, made[["ci_bound"]])
 
@@ -249,7 +251,7 @@ def _contrast(
         effect["edge_value"].values[0, [0, int(effect["n_bins"].values[0])]] for effect in effects
     ]
     low, high = max(first for first, _ in ends), min(last for _, last in ends)
-    every = np.concatenate([side["x"].isel(feature=0).values for side in sides])
+    every = np.concatenate([side.variables["x"].values.ravel() for side in sides])
     inside = every[(every >= low) & (every <= high)]
     places = np.array([low, high])
     if len(inside) and np.ptp(usual := np.quantile(inside, USUAL, method="nearest")) > 0:
