@@ -414,7 +414,8 @@ def _of_many(problems: _Problems) -> tuple[IntArray, FloatArray]:
                 total[:j] += part[j - 1]
             if not ends[j - 1]:
                 continue
-            span, weight, first, second = [total[:j] for total in of_bins[:4]]
+            span, weight = of_bins[0][:j], of_bins[1][:j]
+            first, second = of_bins[2][:j], of_bins[3][:j]
             (cost, other), flag = room[:, :j], flags[:j]
             # Sums of squares times the weight, over the weight and the degrees of freedom: one
             # division. Below 0 by rounding, 1e-16 of the squares, which is far below a tie.

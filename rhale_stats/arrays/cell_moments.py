@@ -173,9 +173,9 @@ class CellMoments(NamedTuple):
         """Weights and means with the squares about them; means are NaN where there are no rows."""
         n_obs, weight, weight_sq = self.table[:3]
         x_mean, mean = np.where(weight > 0, self.table[3:5], np.nan)
-        squares = np.maximum(self.product(0, 2), 0.0)
-        lines = self.product(2, 0), self.product(1, 1)
-        return Moments(n_obs, weight, weight_sq, mean, squares, x_mean, *lines)
+        squares, x_squares, mixed = self.table[[_ROW[0, 2], _ROW[2, 0], _ROW[1, 1]]]
+        squares = np.maximum(squares, 0.0)
+        return Moments(n_obs, weight, weight_sq, mean, squares, x_mean, x_squares, mixed)
 
     def sums_about(
         self, x: FloatArray, g: FloatArray, powers: Sequence[tuple[int, int]]
@@ -223,7 +223,7 @@ class CellMoments(NamedTuple):
         The pairwise update of Chan, Golub and LeVeque (1983) over whole runs, up to the ``degree``;
         moments of higher ones are 0.
         """
-        weight = self.weight
+        weight = self.table[1]
         if len(starts) in (0, len(weight)):
             return CellMoments(self.table[:, : len(starts)])
         length = np.diff(starts, append=len(weight))
@@ -353,11 +353,11 @@ def residual_moments(
     cells: CellMoments, starts: IntArray, slope: FloatArray | None
 ) -> ResidualMoments:
     """Means over the rows of bins of powers of the residuals from their means or lines."""
-    length = np.diff(starts, append=len(cells.weight))
     if slope is not None:
+        length = np.diff(starts, append=cells.table.shape[1])
         cells = cells.sheared(np.repeat(slope, length))
     bins = cells.pooled(starts)
-    weight = bins.weight
+    weight = bins.table[1]
     with np.errstate(invalid="ignore", divide="ignore"):
         third, fourth, x_variance, x_covariance, second = (
             bins.products((*RESIDUAL_POWERS, (0, 2))) / weight

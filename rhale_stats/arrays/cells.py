@@ -91,12 +91,12 @@ class Cells:
     def n_effective(self) -> FloatArray:
         """Kish's effective number of rows, math [6]; 0 in an empty cell."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.nan_to_num(self.weight**2 / self.means.weight_sq)
+            return np.nan_to_num(self.means.weight**2 / self.means.weight_sq)
 
     def moment(self, p: int, q: int) -> FloatArray:
         """Mean over the rows of (x - x_mean)^p (g - mean)^q."""
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.moments.product(p, q) / self.weight)
+            return np.asarray(self.moments.product(p, q) / self.means.weight)
 
     @cached_property
     def variance(self) -> tuple[FloatArray, FloatArray]:

@@ -250,12 +250,12 @@ def row_spread(
     for every_curve, x, grid, grid_share, n_grid in zip(of_rows, *columns, strict=True):
         curves, share = every_curve[:, :n_grid], grid_share[:n_grid]
         complete = ~np.isnan(curves).any(axis=1)
-        places = np.interp(np.nan_to_num(x), grid[:n_grid], np.arange(float(n_grid)))
         spreads.append(
             spread_of_rows(
                 np.array(curves[complete]),
                 share / share.sum(),
-                places[complete],
+                # Where rows lie among the points of the grid, as numbers between theirs.
+                np.interp(np.nan_to_num(x[complete]), grid[:n_grid], np.arange(float(n_grid))),
                 None if weight is None else weight[complete],
                 None if group is None else np.unique(group[complete], return_inverse=True)[1],
                 level,

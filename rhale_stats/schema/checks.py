@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NoReturn
 
 import numpy as np
@@ -42,8 +43,8 @@ LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 
 def is_chunked(local: xr.Dataset) -> bool:
     """Whether local effects are in chunks, which are computed when they are needed."""
-    names = ("x", "local_effect", "weight")
-    return any(local.variables[name].chunks is not None for name in names if name in local)
+    names = filter(local.variables.__contains__, ("x", "local_effect", "weight"))
+    return any(map(attrgetter("chunks"), map(local.variables.__getitem__, names)))
 
 
 def check_local(local: object, parameter: str = "local", *, in_chunks: bool = False) -> xr.Dataset:

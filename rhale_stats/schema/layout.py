@@ -443,7 +443,7 @@ def _along_edges(result: xr.Dataset) -> xr.Dataset:
     out["edge"] = counted("edge", n_edges, "edge of a cell")
     out["edge_value"] = xr.Variable(dims, axes.grid, result.variables["edge_value"].attrs)
     method, names = _one_method(result), {*result.coords, "edge"}
-    order = [*answer_first(name for name in out if name not in names), "n_bins"]
+    order = [*answer_first([name for name in out if name not in names]), "n_bins"]
     coords = {name: out[name] for name in out if name in names - {*method, "n_bins"}}
     return dataset_of({name: out[name] for name in order}, coords, {**result.attrs, **method})
 
@@ -631,7 +631,8 @@ class _State(NamedTuple):
     def runs(self, edges: FloatArray) -> _Runs:
         """Runs of cells between ``edges``, of the features that have some."""
         has_run, has_cells = np.isfinite(edges[:, 1:]), self.has_cells
-        n_edges, n_bin_edges = (np.isfinite(part).sum(-1) for part in (self.cell_edges, self.edges))
+        n_edges = np.isfinite(self.cell_edges).sum(axis=-1)
+        n_bin_edges = np.isfinite(self.edges).sum(axis=-1)
         n_cells = np.where(has_cells, n_edges, n_bin_edges) - 1
         n_cells = np.where(has_run.any(axis=-1), n_cells, 0)
         has_cell = np.arange(self.table.shape[-1]) < n_cells[:, None]

@@ -87,16 +87,20 @@ def stack(
     """
     first = datasets[0]
     longest = {axis: max(datasets, key=lambda dataset: dataset.sizes[axis]) for axis in first.dims}
+    sizes = {axis: dataset.sizes[axis] for axis, dataset in longest.items()}
 
     def as_one(name: Hashable) -> xr.Variable:
-        each = [dataset.variables[name] for dataset in datasets]
-        dtype = np.result_type(*[array.dtype for array in each])
+        arrays, attrs = [], []
+        for dataset in datasets:
+            arrays.append(dataset.variables[name].values)
+            attrs.append(dataset.variables[name].attrs)
+        dims = first.variables[name].dims
+        dtype = np.result_type(*arrays)
         missing = {"f": np.nan, "U": "", "i": integer}.get(dtype.kind, 0)
         missing = 0 if name in COUNTS else missing
-        shape = [longest[axis].sizes[axis] for axis in each[0].dims]
-        values = padded([array.values for array in each], shape, missing=missing, dtype=dtype)
-        attrs = joined_attrs([array.attrs for array in each])
-        return xr.Variable((dim, *each[0].dims), values, attrs)
+        shape = [sizes[axis] for axis in dims]
+        values = padded(arrays, shape, missing=missing, dtype=dtype)
+        return xr.Variable((dim, *dims), values, joined_attrs(attrs))
 
     coords = {}
     for name in first.coords:

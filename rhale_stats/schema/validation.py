@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -274,16 +274,17 @@ def validated(function: F) -> F:
         for name, value in everywhere.items():
             CHECKS[name](name, value)
         whole = caller != ACCESSOR and caller.startswith(tuple(INSIDE))
+        shown = partial(_returned, whole=whole, of_user=of_user)
         if other := call.other(args, kwargs):
-            return _returned(public(other)(*args, **kwargs), whole=whole)
+            return shown(public(other)(*args, **kwargs))
         if (with_levels := call.with_levels(args, kwargs | everywhere)) is not None:
-            return _returned(with_levels, whole=whole)
+            return shown(with_levels)
         groups = everywhere.pop("groups", None)
         progress = kwargs.get("progress", everywhere.get("progress"))
         if progress is not False and not everywhere:
-            return _returned(answer(args, kwargs, groups, of_user=of_user), whole=whole)
+            return shown(answer(args, kwargs, groups, of_user=of_user))
         with limits(progress, everywhere.get("n_jobs")):
-            return _returned(answer(args, kwargs, groups, of_user=of_user), whole=whole)
+            return shown(answer(args, kwargs, groups, of_user=of_user))
 
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
@@ -322,18 +323,20 @@ def validated(function: F) -> F:
     return cast(F, validating)
 
 
-def _returned(result: Any, *, whole: bool) -> Any:
-    """A result as users get it, or ``whole``, as another function of the package does."""
+def _returned(result: Any, *, whole: bool, of_user: bool) -> Any:
+    """A result as users get it, or ``whole``, as another function of the package does.
+
+    That of a user remembers what it was made of, to tell whether something was changed.
+    """
     shown = result if whole else each_result(result, compact)
-    if not isinstance(result, xr.Dataset):
-        return remember_parts(shown)
-    is_compact, order = shown is not result, answer_first(shown.data_vars)
-    if order != list(shown.data_vars):
-        # A selection copies and aligns nothing, as `assign` would.
-        shown = shown[[*shown.coords, *order]]
-    if is_compact:
-        keep_complete(shown, result)
-    return remember_parts(shown)
+    if isinstance(result, xr.Dataset):
+        is_compact, order = shown is not result, answer_first(shown.data_vars)
+        if order != list(shown.data_vars):
+            # A selection copies and aligns nothing, as `assign` would.
+            shown = shown[[*shown.coords, *order]]
+        if is_compact:
+            keep_complete(shown, result)
+    return remember_parts(shown) if of_user else shown
 
 
 def _if_whole(result: xr.Dataset) -> xr.Dataset:
