@@ -51,9 +51,9 @@ def of_cells(
         return out
     k3, v, rows = third[usable], variance[usable], n[usable]
     width, few = min(POOLED_CELLS, len(rows)), min(SMOOTHED_CELLS, len(rows))
-    common = _around(rows * v, few) / _around(rows, few)
+    common = np.divide(*_around(np.stack([rows * v, rows]), few))
     with np.errstate(invalid="ignore", divide="ignore"):
-        estimate = _around(rows * k3 / common**1.5, width) / _around(rows, width)
+        estimate = np.divide(*_around(np.stack([rows * k3 / common**1.5, rows]), width))
     clear = _agreed(k3, v, rows, width) if sign is None else estimate * sign > 0
     out[usable] = np.where(clear & np.isfinite(estimate), estimate, 0.0)
     return out
@@ -66,7 +66,7 @@ def _agreed(k3: FloatArray, v: FloatArray, rows: FloatArray, width: int) -> NDAr
     # Standardised by the cell's own variance: bounded, so that one row does not decide on the sign.
     with np.errstate(over="ignore"):
         bounded = k3 / v**1.5 * (rows - 2) / np.sqrt(rows * (rows - 1))
-    mean, square = _around(bounded, width) / width, _around(bounded**2, width) / width
+    mean, square = _around(np.stack([bounded, bounded**2]), width) / width
     spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (width - 1))
     # Divided among stretches that have no cells in common.
     tail = SIGNIFICANCE * width / len(rows) / 2
@@ -134,11 +134,12 @@ def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: i
 
 
 def _around(values: FloatArray, width: int) -> FloatArray:
-    """Sums over ``width`` neighbouring cells around each; at the ends over those nearest."""
-    n = len(values)
+    """Sums over ``width`` cells around each, (..., cell); at the ends over those nearest."""
+    n = values.shape[-1]
     low = np.clip(np.arange(n) - width // 2, 0, n - width)
     # No differences of running sums: weights may differ by many orders of magnitude.
-    return np.asarray(np.lib.stride_tricks.sliding_window_view(values, width).sum(axis=1)[low])
+    windows = np.lib.stride_tricks.sliding_window_view(values, width, axis=-1)
+    return np.asarray(windows.sum(axis=-1)[..., low])
 
 
 def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:
@@ -148,7 +149,7 @@ def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:
     if usable.any():
         few = min(SMOOTHED_CELLS, int(usable.sum()))
         rows = n[usable]
-        out[usable] = _around(rows * variance[usable], few) / _around(rows, few)
+        out[usable] = np.divide(*_around(np.stack([rows * variance[usable], rows]), few))
     return out
 
 

@@ -128,8 +128,9 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def attrs(self) -> dict[Any, Any]:
         """Attributes of the result, with those of this feature where features have own rows."""
-        facts = {key: self[f"feature_{key}"] for key in OWN_FACTS if f"feature_{key}" in self}
-        return {**self.source.attrs, **{key: fact.values.item() for key, fact in facts.items()}}
+        present = [key for key in OWN_FACTS if f"feature_{key}" in self.source.variables]
+        facts = {key: self[f"feature_{key}"].values.item() for key in present}
+        return self.source.attrs | facts
 
     def without(self, *names: str) -> FeatureResult:
         """The same without these variables and attributes."""
@@ -287,21 +288,29 @@ class FeatureResult(dict[str, xr.Variable]):
         cells = cell_kernel.Cells.within(self["edge_value"].values, self.cell_edges, self.moments)
         used = slice(0, len(cells.bin))
         share = self["cell_share"].values[used]
-        none, means, squares = np.zeros(used.stop), cells.means, None
+        none, means, squares, n_effective = (
+            np.zeros(used.stop),
+            cells.means,
+            None,
+            cells.n_effective,
+        )
         variance, degrees = cells.variance
-        third = skewness.third_cumulant(cells.moment(0, 3), cells.n_effective)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            products = cells.moments.products(((2, 0), (1, 1), (0, 3)))
+            x_variance, x_covariance, third_moment = products / means.weight
+        third = skewness.third_cumulant(third_moment, n_effective)
         if "cell_squares" in self:
             variance, degrees, squares, third = [
                 np.asarray(self[f"cell_{name}"].values[used])
                 for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
             ]
         return CurveCells(
-            Pieces(cells.edges, means.mean, none, means.x_mean, cells.moment(2, 0), share),
+            Pieces(cells.edges, means.mean, none, means.x_mean, x_variance, share),
             cells.bin,
             variance,
-            cells.n_effective,
+            n_effective,
             degrees,
-            cells.moment(1, 1),
+            x_covariance,
             np.zeros((used.stop, len(LINE_MOMENTS))),
             accumulate.known_stretch(share),
             shared=True,
