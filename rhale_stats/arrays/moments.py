@@ -122,9 +122,10 @@ def side_by_side(problems: Sequence[Moments]) -> Moments:
 def union(cells: Moments) -> Moments:
     """Moments of all cells together, (problems, cells) -> (problems,)."""
     weight = cells.weight.sum(axis=1)
-    mean = np.nansum(cells.weight * cells.mean, axis=1) / weight
-    x_mean = np.nansum(cells.weight * cells.x_mean, axis=1) / weight
-    between = np.nansum(cells.weight * (cells.mean - mean[:, None]) ** 2, axis=1)
+    sums = cells.weight * np.stack([cells.mean, cells.x_mean])
+    mean, x_mean = np.where(np.isnan(sums), 0.0, sums).sum(axis=-1) / weight
+    squares = cells.weight * (cells.mean - mean[:, None]) ** 2
+    between = np.where(np.isnan(squares), 0.0, squares).sum(axis=1)
     return Moments(
         cells.n_obs.sum(axis=1),
         weight,

@@ -48,8 +48,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.outcome.cross_fitting import name_of_outcome
 from rhale_stats.schema.dimensions import OUTPUT
-from rhale_stats.schema.feature_result import one_feature
-from rhale_stats.schema.features import feature_names, feature_position
+from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.layout import compact
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.padding import filled, padded, stack
@@ -480,11 +479,12 @@ def _call(
 def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
     """The group ``rows``: of features with an axis or two levels; None where there are none."""
     changes: dict[str, tuple[float, Changes]] = {}
-    weight = curves.local["weight"].values if "weight" in curves.local else None
-    for name in feature_names(curves.effect):
-        row = one_feature(curves.effect, name)
-        local = curves.local.isel(feature=feature_position(curves.local, name))
-        x, g = local["x"].values, local["local_effect"].values
+    local = curves.local.variables
+    weight = local["weight"].values if "weight" in local else None
+    columns = [local[name].transpose("feature", "obs").values for name in ("x", "local_effect")]
+    for row, _ in curves.features:
+        name = row.name
+        x, g = [values[feature_position(curves.local, name)] for values in columns]
         edges = np.array([0.0, 1.0]) if is_categorical(row) else row["edge_value"].values
         if len(edges) < 2 or (is_categorical(row) and int(row["n_levels"]) != 2):
             continue

@@ -167,12 +167,12 @@ def _permutations(n_tests: int) -> int:
 
 
 def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
-    root = tree.isel(node=0)
-    pvalue = min(float(root["pvalue"]) * n_tests, 1.0)
-    if tree.sizes["node"] == 1:
-        return "", "", float(root["best_drop"]), pvalue
-    by = str(tree["condition_feature"].values[1])
-    return by, str(tree["rule"].values[1]), float(root["loss_drop"]), pvalue
+    names = ("pvalue", "best_drop", "loss_drop", "condition_feature", "rule")
+    pvalues, best_drop, drop, columns, rules = [tree.variables[name].values for name in names]
+    pvalue = min(float(pvalues[0]) * n_tests, 1.0)
+    if len(rules) == 1:
+        return "", "", float(best_drop[0]), pvalue
+    return str(columns[1]), str(rules[1]), float(drop[0]), pvalue
 
 
 def _split(

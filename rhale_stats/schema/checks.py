@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
+from itertools import repeat
 from typing import NoReturn
 
 import numpy as np
@@ -43,8 +43,10 @@ LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 
 def is_chunked(local: xr.Dataset) -> bool:
     """Whether local effects are in chunks, which are computed when they are needed."""
-    names = filter(local.variables.__contains__, ("x", "local_effect", "weight"))
-    return any(map(attrgetter("chunks"), map(local.variables.__getitem__, names)))
+    names, variables = ("x", "local_effect", "weight"), local.variables
+    # xarray's own `chunks` asks for the type of an array in many steps.
+    arrays = [variables[name]._data for name in names if name in variables]
+    return any(map(hasattr, arrays, repeat("chunks")))
 
 
 def check_local(local: object, parameter: str = "local", *, in_chunks: bool = False) -> xr.Dataset:

@@ -57,7 +57,9 @@ def dataset_of(
     sizes: dict[Hashable, int] = {}
     for name, value in (*data.items(), *coords.items()):
         variables[name] = variable = xr.as_variable(value, name=name, auto_convert=False)
-        if name in variable.dims:
+        if isinstance(variable, xr.IndexVariable):
+            indexes[name] = PandasIndex(variable.to_index(), name, coord_dtype=variable.dtype)
+        elif name in variable.dims:
             indexes[name] = PandasIndex.from_variables({name: variable}, options={})
             variables |= indexes[name].create_variables({name: variable})
         sizes |= variable.sizes
