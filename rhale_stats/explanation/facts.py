@@ -25,7 +25,15 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import covariance_at_edges
 from rhale_stats.effects.sizes import feature_sizes
 from rhale_stats.effects.values import asked_for, inner
-from rhale_stats.explanation.curves import GAP, SMALL, SMALL_ROWS, UNKNOWN, FeatureCurves, RowSpread
+from rhale_stats.explanation.curves import (
+    GAP,
+    SMALL,
+    SMALL_ROWS,
+    UNKNOWN,
+    YES,
+    FeatureCurves,
+    RowSpread,
+)
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
@@ -382,7 +390,7 @@ def _of_curve(
         "highest_at": inner.texts[span.highest],
         "shape": shape,
         "turns": turns,
-        "unreliable": _unreliable(row, numbers.places(row)),
+        "unreliable": _unreliable(row),
         "bias_share": _bias_share(inputs, row.name),
     }
 
@@ -412,17 +420,16 @@ def _bias_share(inputs: FactInputs, name: str) -> float:
     return float(check.variables["bin_error_share_axis"].values[position])
 
 
-def _unreliable(row: FeatureResult, texts: list[str]) -> str:
+def _unreliable(row: FeatureResult) -> str:
     """Stretches where the curve is not known, as text."""
     if row.is_categorical:
-        few = [
-            text
-            for text, n in zip(texts, row["n_level_effective"].values, strict=False)
-            if n < SMALL_ROWS
-        ]
+        levels = zip(numbers.places(row), row["n_level_effective"].values, strict=False)
+        few = [text for text, n in levels if n < SMALL_ROWS]
         return f"few rows: {numbers.listed(few)}" if few else ""
     kinds = row["reliable"].values[: row.sizes["bin"]]
-    phrases = []
+    if (kinds == YES).all():
+        return ""
+    texts, phrases = numbers.places(row), []
     for kind in (UNKNOWN, SMALL, GAP):
         runs = [f"{texts[begin]} to {texts[end + 1]}" for begin, end in stretches(kinds == kind)]
         if len(runs) == 1 and (kinds == kind).all():

@@ -23,6 +23,7 @@ from rhale_stats.local.rows import Rows, columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.search import SplitTree, TreeNode, Verdict, Work
 from rhale_stats.regional.splits import (
+    ROOT_RULE,
     Condition,
     as_json,
     frame_of,
@@ -301,7 +302,7 @@ def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, x
     values: dict[str, Any] = {
         "parent": [node.parent for node in nodes],
         "depth": [len(node.path) for node in nodes],
-        "condition": [rule_text(node.path[-1:]) for node in nodes],
+        "condition": [last.text if last else ROOT_RULE for last in conditions],
         "condition_feature": [last.feature if last else "" for last in conditions],
         "operator": [last.operator if last else "" for last in conditions],
         "threshold": [last.threshold if last else np.nan for last in conditions],
