@@ -24,7 +24,14 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.schema.features import feature_names, labels_kept
 from rhale_stats.schema.padding import padded
-from rhale_stats.schema.variables import GRID_VALUE, OUTPUT_UNITS, X_UNITS, software
+from rhale_stats.schema.variables import (
+    GRID_VALUE,
+    OUTPUT_UNITS,
+    X_UNITS,
+    dataset_of,
+    software,
+    with_variables,
+)
 
 EXACT = "the local effects of both vary by numerical error only, so there is no sampling error"
 CONSTANT = "the feature is constant"
@@ -81,20 +88,32 @@ def labelled_test(
     ``size`` says what the values of that name are, and their intervals ``size_ci``, if there are.
     """
     nothing = np.full(len(values["p_value"]), "")
-    of_size = {name: values[name] for name in ("size", "size_ci") if name in values}
-    shown = {name: array for name, array in values.items() if name not in ("reason", *of_size)}
+    of_size = ("reason", "size", "size_ci")
+    shown = {name: array for name, array in values.items() if name not in of_size}
     shown["p_value_adjusted"] = adjusted(values["p_value"], adjust)
     shown["reason"] = values.get("reason", nothing)
-    tested = xr.Dataset(
-        {
-            name: (
-                "feature",
-                array,
-                {"long_name": LONG_NAMES.get(name, name), "units": UNITS.get(name, "1")},
-            )
-            for name, array in shown.items()
-        },
-        {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
+    data: dict[str, Any] = {}
+    for name, array in shown.items():
+        about = {"long_name": LONG_NAMES.get(name, name), "units": UNITS.get(name, "1")}
+        data[name] = ("feature", array, about)
+    dims = {"feature", *effect.variables["feature_kind"].dims}
+    coords: dict[Any, Any] = {
+        name: effect.variables[name]
+        for name in effect.coords
+        if dims.issuperset(effect.variables[name].dims)
+    }
+    if size is not None and "size" in values:
+        about = {"long_name": size.long_name, "units": size.units}
+        data["size"] = ("feature", values["size"], about)
+    if size is not None and "size_ci" in values:
+        target = Facts(
+            ("feature",), size.long_name, size.units, size.long_name, str(facts["source"])
+        )
+        data["size_ci"] = interval(target, values["size_ci"], size.level, size.method)
+        coords |= BOUNDS
+    return dataset_of(
+        data,
+        coords,
         {
             "method": "test",
             "adjust": adjust,
@@ -108,15 +127,6 @@ def labelled_test(
             "software": software(),
         },
     )
-    if size is None or "size" not in of_size:
-        return tested
-    about = {"long_name": size.long_name, "units": size.units}
-    tested = tested.assign(size=("feature", of_size["size"], about))
-    if "size_ci" not in of_size:
-        return tested
-    target = Facts(("feature",), size.long_name, size.units, size.long_name, str(facts["source"]))
-    ends = interval(target, of_size["size_ci"], size.level, size.method)
-    return tested.assign(size_ci=ends).assign_coords(BOUNDS)
 
 
 class Difference(NamedTuple):
@@ -204,14 +214,10 @@ def labelled_differences(
     of_curves = Facts(
         ("feature", "grid"), "a less b", OUTPUT_UNITS, "difference of the curves", source
     )
-    return (
-        _with_regions(tested, a, b)
-        .assign(difference_variables("difference", of_curves, numbers, request.level))
-        .assign_coords(
-            grid_value=(("feature", "grid"), points, GRID_VALUE),
-            feature_units=("feature", features["feature_units"].values),
-        )
-        .assign_coords(BOUNDS)
+    return with_variables(
+        _with_regions(tested, a, b),
+        difference_variables("difference", of_curves, numbers, request.level),
+        dataset_of({}, {"grid_value": (("feature", "grid"), points, GRID_VALUE)}, {}),
     )
 
 
