@@ -147,10 +147,10 @@ def spread_starts(
     if len(starts) == 2:
         return moved[starts]
     search = _SpreadSearch.of_cells(fine.merged(moved), min_obs, floor)
-    kept = search.pruned(edges, penalty / 2)[:-1]
-    if len(kept) == len(starts):
+    remaining = search.pruned(edges, penalty / 2)[:-1]
+    if len(remaining) == len(starts):
         return moved[starts]
-    return refined(kept, of_cells, fine, min_obs=min_obs, resolution=resolution)
+    return refined(remaining, of_cells, fine, min_obs=min_obs, resolution=resolution)
 
 
 def refined(
