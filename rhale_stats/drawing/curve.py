@@ -79,7 +79,7 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
     x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
     value = curve.evaluate(x)
-    parts = with_rows_alone(row.dataset)
+    parts = with_rows_alone(row.dataset) if "curve_se_rows" in row else row
 
     def between(name: str) -> FloatArray:
         if not row.has_cells or f"cell_{name}" not in parts:
