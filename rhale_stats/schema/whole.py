@@ -222,7 +222,8 @@ def explained(error: Exception, args: Mapping[str, Any], changed: ValueError | N
     """An error as it is where the package raised it in words, or a function of the user did.
 
     Any other is one of a library or of Python itself: parts of the Datasets that were given are
-    missing, or do not fit together. ``changed`` says which, if that is known.
+    missing, or do not fit together. ``changed`` says which, if that is known. Results that remember
+    their parts, and have all of them, are not to blame.
     """
     results = {key: args[key] for key in args if key not in TABLES and _holds_results(args[key])}
     steps = list(_instructions(error))
@@ -238,6 +239,8 @@ def explained(error: Exception, args: Mapping[str, Any], changed: ValueError | N
         return error
     if changed is not None:
         return changed
+    if lost is None and all(map(_remembers, results.values())):
+        return error
     if any(isinstance(data, xr.Dataset) and lost in data.data_vars for data in results.values()):
         lost = f"{lost}_se"
     what = f"{type(error).__name__}: {str(error)[:LONGEST_SHOWN]}"
@@ -274,6 +277,12 @@ def _lost_part(error: Exception) -> str | None:
         error, cause = cause, cause.__cause__ or cause.__context__
     name = error.args[0] if error.args else None
     return name if isinstance(name, str) and name.isidentifier() else None
+
+
+def _remembers(value: Any) -> bool:
+    """Whether a result, or each of a list, remembers what it was made of."""
+    each = value if isinstance(value, list | tuple) else [value]
+    return all(MADE in getattr(element, "encoding", ()) for element in each)
 
 
 def _holds_results(value: Any) -> bool:

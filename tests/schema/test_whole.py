@@ -217,3 +217,17 @@ def test_a_result_is_not_printed_or_written_otherwise(made, tmp_path):
         xr.testing.assert_identical(found.load(), effect)
     again = rs.rhale(rs.local_effects(model, X, features=["a", "b"]))
     assert repr(again) == repr(effect)
+
+
+def test_an_error_of_the_package_is_not_blamed_on_a_whole_result(monkeypatch):
+    """But on a result of a file, of which it is not known whether it is whole."""
+    from rhale_stats.effects import tables
+
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    effect = rs.rhale(rs.local_effects(None, x, jacobian=x))
+    monkeypatch.setattr(tables, "each_feature", np.linalg.inv)
+    with pytest.raises(TypeError, match="cannot directly convert"):
+        rs.tidy(effect)
+    effect.encoding = {}
+    with pytest.raises(ValueError, match="effect must be whole.*do not fit together"):
+        rs.tidy(effect)
