@@ -170,11 +170,20 @@ def check_rng(parameter: str, value: Any) -> None:
         raise ValueError(f"{parameter} must be at least 0 where it is a seed; got {value}.")
 
 
+# What functions that a user writes do.
+FUNCTIONS = {
+    "fit": " It fits a model to rows, and returns its effect.",
+    "estimate": " It makes the effect of a fitted model on rows: estimate=rhale, say. The third "
+    "argument are all rows, with the outcome.",
+}
+
+
 def check_callable(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` can be called."""
     if not callable(value):
-        more = " It fits a model to rows, and returns its effect." * (parameter == "fit")
-        raise TypeError(f"{parameter} must be a function; got {shown(value)}.{more}")
+        raise TypeError(
+            f"{parameter} must be a function; got {shown(value)}.{FUNCTIONS.get(parameter, '')}"
+        )
 
 
 def check_derivatives(parameter: str, value: object) -> None:

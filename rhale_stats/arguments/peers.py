@@ -123,6 +123,7 @@ DIFFERENT: Mapping[str, str] = {
     "vcov": "Robust errors are of the fit: fit(cov_type='HC3'), which is taken from there; of "
     "groups of rows: groups=.",
     "categorical": "Steps between levels: ale(model, X, categorical=...), or rhale.",
+    "at": "Averages at values: averages(model, datagrid(X, age=[20, 40])).",
     "equivalence": "Equivalence is tested by hypotheses(averages(model, X), margin=0.1).",
     **dict.fromkeys(
         ("hypothesis", "joint"), "Tests of averages: hypotheses(averages(model, X), 'b1 = b2')."

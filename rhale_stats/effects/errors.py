@@ -324,8 +324,8 @@ def _level_errors(row: FeatureResult) -> Estimates:
 
 def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curve") -> xr.DataArray:
     """`vcov` of the effects or of the curve of one feature."""
-    feature = given_feature(feature, "vcov(effect, 'dose')")
     effect = with_std_error(check_effect(effect))
+    feature = given_feature(feature, "vcov(effect, 'dose')", effect)
     row = one_feature(effect, feature)
     dim = "edge" if what == "curve" else "bin"
     if what == "curve":

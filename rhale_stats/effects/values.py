@@ -126,8 +126,8 @@ def predict(
     effect: xr.Dataset, x: Any, feature: str | int | None, what: str = "curve"
 ) -> xr.DataArray:
     """`predict` of the curve of one feature, of its effect or of its heterogeneity."""
-    feature = given_feature(feature, "predict(effect, x, 'dose')")
     effect = check_effect(effect)
+    feature = given_feature(feature, "predict(effect, x, 'dose')", effect)
     row = one_feature(effect, feature)
     name = feature_names(effect)[feature_position(effect, feature)]
     if what != "curve" and row.is_categorical:

@@ -118,8 +118,8 @@ def with_errors(ensemble: xr.Dataset) -> xr.Dataset:
 
 def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataArray:
     """Covariance of the curve, or of the effect, over (grid, grid_other)."""
-    feature = given_feature(feature, "vcov(effect, 'dose')")
     ensemble = with_errors(check_ensemble(ensemble))
+    feature = given_feature(feature, "vcov(effect, 'dose')", ensemble)
     if what not in estimated(ensemble):
         raise ValueError(f"of must be 'curve' for profiles of several models; got {what!r}.")
     row, facts = one_row(ensemble, feature), facts_of(ensemble, what)

@@ -350,8 +350,8 @@ def predict(
     ensemble: xr.Dataset, x: Any, feature: str | int | None, what: str = "curve"
 ) -> xr.DataArray:
     """An estimate at values of its feature, straight between grid points; or at levels."""
-    feature = given_feature(feature, "predict(effect, x, 'dose')")
     ensemble = check_ensemble(ensemble)
+    feature = given_feature(feature, "predict(effect, x, 'dose')", ensemble)
     if what not in estimated(ensemble):
         raise ValueError(f"what must be 'curve' for profiles of several models; got {what!r}.")
     row = one_row(ensemble, feature)

@@ -374,7 +374,7 @@ def vcov(
         covariance is cluster-robust. Of effects of several models it is over (grid, grid_other); of
         draws it holds these rows as given.
     feature : str or int
-        Name or number; leave it out for a surface.
+        Name or number; leave it out for a surface, and for a result of one feature.
     of : {"curve", "effect"}
         "curve": the curve with its centring (math [26]). "effect": the effects of the bins. These
         are independent, except with groups and for the steps between levels, which share rows (math

@@ -68,7 +68,7 @@ def predict(
         surface, values of both features: a tuple of two (DataArrays are combined by their dims), an
         array of two columns, or a DataFrame with both features.
     feature : str or int
-        Name or number; leave it out for a surface.
+        Name or number; leave it out for a surface, and for a result of one feature.
     what : {"curve", "effect", "heterogeneity"}, default "curve"
         The curve, or for effects in bins of a numeric feature the effect at ``x`` (of the bin, in a
         linear bin of its line), or the standard deviation of the local effects at ``x``: the

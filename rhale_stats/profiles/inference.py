@@ -304,7 +304,7 @@ def std_error(
 
 def vcov(profile: xr.Dataset, feature: str | int | None, estimand: str) -> xr.DataArray:
     """``curve_cov`` of one feature, over (grid, grid_other)."""
-    feature = given_feature(feature, "vcov(effect, 'dose')")
+    feature = given_feature(feature, "vcov(effect, 'dose')", profile)
     if estimand != "curve":
         raise ValueError(f"of must be 'curve' for profiles, which have no bins; got {estimand!r}.")
     row = one_profile(with_errors(profile), feature)

@@ -210,8 +210,8 @@ def glance(profile: xr.Dataset, _level: float) -> pd.DataFrame:
 
 def predict(profile: xr.Dataset, x: Any, feature: str | int | None) -> xr.DataArray:
     """A profile at values of its feature, straight between the points of its grid; or at levels."""
-    feature = given_feature(feature, "predict(effect, x, 'dose')")
     profile = check_profile(profile)
+    feature = given_feature(feature, "predict(effect, x, 'dose')", profile)
     row = one_profile(profile, feature)
     name = feature_names(profile)[feature_position(profile, feature)]
     if pair_of(row):

@@ -45,11 +45,9 @@ def positions_of(features: str | int | Iterable[str | int] | None, names: list[s
     return [position_of(feature, names) for feature in several]
 
 
-def given_feature(
-    feature: str | int | None, call: str, result: xr.Dataset | None = None
-) -> str | int:
+def given_feature(feature: str | int | None, call: str, result: xr.Dataset) -> str | int:
     """The feature that was named, or the only one of ``result``; ``TypeError`` where none is."""
-    if feature is None and result is not None and result.sizes["feature"] == 1:
+    if feature is None and result.sizes.get("feature") == 1:
         return 0
     if feature is None:
         raise TypeError(
