@@ -523,7 +523,7 @@ def test_bad_values(surface, frame):
         rs.predict(surface, [0.1], "a")
     with pytest.raises(ValueError, match="feature must be left out for a surface.*got 'a'"):
         rs.vcov(surface, "a")
-    local = rs.local_effects(model, frame, features="a")
+    local = rs.local_effects(model, frame, features=["a", "c"])
     with pytest.raises(TypeError, match="feature must be the name or number"):
         rs.predict(rs.rhale(local), [0.1])
     with pytest.raises(TypeError, match="feature must be the name or number"):
