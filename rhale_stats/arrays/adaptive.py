@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from rhale_stats.arrays.moments import (
     Moments,
     merge,
     n_effective,
+    selected,
 )
 
 # E B(Z)^2 for two-sided Brownian motion B and Z the place of the maximum of B(t) - t^2.
@@ -195,7 +195,7 @@ def adaptive_partition(
     """
     starts, linear = [], []
     for part in grid.stretches():
-        moments = cells.each(itemgetter(part))
+        moments = selected(cells, part)
         own_grid = FineCells(grid.edges[part.start : part.stop + 1], grid.fine)
         if not moments.weight.any():
             starts.append(np.array([part.start]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 from typing import NamedTuple
 
 import boost_histogram as bh
@@ -18,6 +17,7 @@ from rhale_stats.arrays.moments import (
     cell_index,
     merge,
     n_effective,
+    selected,
     union,
     variance,
 )
@@ -537,7 +537,7 @@ def greedy_partition(
 
 def _growing(cells: Moments, begin: int, centre: FloatArray) -> Moments:
     """Moments of the first 1, 2, ... cells from ``begin`` on; their sums are about ``centre``."""
-    n_obs, weight, weight_sq, mean, m2, x_mean = cells.each(itemgetter(slice(begin, None)))[:6]
+    n_obs, weight, weight_sq, mean, m2, x_mean = selected(cells, slice(begin, None))[:6]
     occupied = weight > 0
     deviation = np.where(occupied, mean - centre, 0.0)
     total, first = np.cumsum(weight), np.cumsum(weight * deviation)

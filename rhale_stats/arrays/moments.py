@@ -49,7 +49,7 @@ class Moments(NamedTuple):
     xg: FloatArray | None = None
 
     def each(self, function: Callable[[FloatArray], FloatArray]) -> Moments:
-        """The same with a function of every array, such as a selection of cells."""
+        """The same with a function of every array."""
         return Moments(*[None if part is None else function(part) for part in self])  # type: ignore[arg-type]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import binning
-from rhale_stats.arrays.moments import Axis, FloatArray, Moments
+from rhale_stats.arrays.moments import Axis, FloatArray, Moments, selected
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import (
     BinRule,
@@ -123,7 +122,7 @@ def starts_of(
     starts, linear = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
     candidates, of_cells = [], None if equal else edges
     for number in range(len(starts)):
-        moments = cells.each(itemgetter(number))
+        moments = selected(cells, number)
         candidates.append(Candidates(name, moments, low, high, resolution, of_cells, gaps))
     for number, partition in enumerate(rule.choose(candidates)):
         starts[number, partition.starts] = True

@@ -169,10 +169,10 @@ def std_error(
 def opened(effect: xr.Dataset) -> tuple[xr.Dataset, list[Feature]]:
     """The effect with its standard errors, which may be made here, and its features unpacked."""
     effect = check_effect(effect)
-    _check_not_debiased(effect)
+    check_has_errors(effect)
+    features = features_of(effect)
     if "curve_se" in effect:
-        return effect, features_of(effect)
-    features = features_of(_check_moments(effect))
+        return effect, features
     return _add_errors(effect, features, None, None), features
 
 

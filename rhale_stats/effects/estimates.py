@@ -315,6 +315,11 @@ class FittedBins(NamedTuple):
         return [np.append(left[part], end) for part, end in zip(parts, self.ends, strict=True)]
 
     @property
+    def of_fine(self) -> IntArray:
+        """Every fine cell."""
+        return np.arange(len(self.left))
+
+    @property
     def bin_starts(self) -> IntArray:
         """First cell of the curve of every bin."""
         return np.searchsorted(self.of_curve, self.of_bins)
@@ -331,9 +336,7 @@ class FittedBins(NamedTuple):
         An edge that would leave a cell fewer than ``least`` rows is left out.
         """
         divided = []
-        fine, curve = [
-            self.by_feature(starts) for starts in (np.arange(len(self.left)), self.of_curve)
-        ]
+        fine, curve = [self.by_feature(starts) for starts in (self.of_fine, self.of_curve)]
         for cells, starts, inner, few in zip(fine, curve, edges, least, strict=True):
             places = np.searchsorted(self.left[cells], inner[1:-1])
             first = self.of_curve[starts] - cells.start
@@ -414,7 +417,7 @@ def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> list[dict[str, 
         every = np.arange(len(fitted.of_curve))
         squares_of_cells = rows.square_sums(every, rows.cells.means(), None)
         if fitted.has_cells and slope is not None:
-            lines = Line(*[part[bin_of] for part in Line.through(bins, slope)])
+            lines = selected(Line.through(bins, slope), bin_of)
             products = lines.sums(rows.squares, sums.LEVEL_POWERS)
             width = np.concatenate([np.diff(edges) for edges in edges_of_cells])
             weight = rows.cells.weight

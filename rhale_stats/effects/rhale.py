@@ -409,10 +409,14 @@ def _of_features(
 
 def _add_signs(rows: Source, fitted: FittedBins, estimates: Mapping[int, dict[str, Any]]) -> None:
     """Add the sign of the skewness of rows with precision weights, which moments do not tell."""
-    numbers = {position: number for number, position in enumerate(estimates)}
+    cells = dict(zip(estimates, fitted.edges(fitted.of_curve), strict=True))
+    bins = dict(zip(estimates, fitted.by_feature(fitted.of_bins), strict=True))
+    slope = None if fitted.has_cells else fitted.slope
 
     def plan(source: Source, position: int) -> Reduction:
-        return skewness_rows(fitted, numbers[position], position, source.most_rows)
+        own = bins[position]
+        lines = None if slope is None else (slope[own], fitted.bins.x_mean[own])
+        return skewness_rows(cells[position], lines, position, source.most_rows)
 
     chosen_rows = rows.reduced(plan, list(estimates))
     for values, part in zip(estimates.values(), chosen_rows, strict=True):

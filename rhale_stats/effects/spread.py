@@ -39,15 +39,14 @@ SPREAD = ("spread", "spread_edge_value")
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
-def skewness_rows(fitted: FittedBins, number: int, position: int, max_rows: int) -> Reduction:
+def skewness_rows(
+    edges: FloatArray, lines: tuple[FloatArray, FloatArray] | None, position: int, max_rows: int
+) -> Reduction:
     """Rows that tell the sign of the skewness of a feature: at most so many of each chunk.
 
-    ``number`` is that of the feature among the ``fitted`` ones, ``position`` that in the rows.
+    ``edges`` are those of the cells of its curve, ``lines`` the slopes and means of x of its bins
+    where those have lines and are the cells; ``position`` is that of the feature in the rows.
     """
-    edges = fitted.edges(fitted.of_curve)[number]
-    bins, lines = fitted.by_feature(fitted.of_bins)[number], None
-    if not fitted.has_cells and fitted.slope is not None:
-        lines = fitted.slope[bins], fitted.bins.x_mean[bins]
 
     def of_chunk(rows: Rows) -> FloatArray:
         x, g, weight = rows.x[position], rows.local_effect[position], rows.weight
@@ -88,14 +87,13 @@ def spread_edges(rule: BinRule, fitted: FittedBins, errors: Sequence[float]) -> 
     of_bins = fitted.by_feature(fitted.of_bins)
     everything = sums.merge(fitted.bins, np.array([bins.start for bins in of_bins]))
     deviation = np.sqrt(everything.m2 / everything.weight)
-    every = np.arange(len(fitted.left))
     edges = []
     for number, (bins, fine, cells, fine_edges) in enumerate(
         zip(
             of_bins,
-            fitted.by_feature(every),
+            fitted.by_feature(fitted.of_fine),
             fitted.by_feature(fitted.of_curve),
-            fitted.edges(every),
+            fitted.edges(fitted.of_fine),
             strict=True,
         )
     ):

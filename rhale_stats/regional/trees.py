@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from rhale_stats.arrays.moments import (
     FloatArray,
     IntArray,
     merge,
+    selected,
 )
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import Rows, columns
@@ -194,7 +194,7 @@ def _distance(problem: Problem, training_rows: IntArray, held_out_rows: IntArray
     codes = np.zeros(len(training_rows), dtype=np.uint8)
     cells = node.rows.moments(node.rows.table(codes, 1))
     first_cells = np.flatnonzero(node.starts)
-    bins = merge(cells.each(itemgetter(0)), first_cells)
+    bins = merge(selected(cells, 0), first_cells)
     k = np.cumsum(node.starts)[problem.cell[held_out_rows]] - 1
     residual = problem.g[held_out_rows] - bins.mean[k]
     if bins.x_m2 is not None and bins.xg is not None and node.linear is not None:

@@ -15,12 +15,9 @@ from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.intervals import Sources
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
-from rhale_stats.schema.variables import LINE_MOMENTS
 
-# Where moments by squared weights have those of lines.
-OF_LINES = slice(4, 4 + len(LINE_MOMENTS))
 # Averages of an effect's bins: along the axis (math [12]), or over the rows (math [5]).
 WEIGHTINGS = ("axis", "rows")
 

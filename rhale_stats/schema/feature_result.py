@@ -15,8 +15,8 @@ from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
-from rhale_stats.arrays.moments import FloatArray, IntArray, ResidualMoments
-from rhale_stats.schema.curves import OF_LINES, CurveCells, CurveErrors, FeatureCurve, SpreadPieces
+from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray, ResidualMoments
+from rhale_stats.schema.curves import CurveCells, CurveErrors, FeatureCurve, SpreadPieces
 from rhale_stats.schema.features import OWN_FACTS, feature_position, stores_errors
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import CATEGORICAL
@@ -288,12 +288,8 @@ class FeatureResult(dict[str, xr.Variable]):
         cells = cell_kernel.Cells.within(self["edge_value"].values, self.cell_edges, self.moments)
         used = slice(0, len(cells.bin))
         share = self["cell_share"].values[used]
-        none, means, squares, n_effective = (
-            np.zeros(used.stop),
-            cells.means,
-            None,
-            cells.n_effective,
-        )
+        means, none = cells.means, np.zeros(used.stop)
+        n_effective, squares = cells.n_effective, None
         variance, degrees = cells.variance
         with np.errstate(invalid="ignore", divide="ignore"):
             products = cells.moments.products(((2, 0), (1, 1), (0, 3)))
