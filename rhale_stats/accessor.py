@@ -125,14 +125,14 @@ class RhaleAccessor:
             raise TypeError("x must be given, as in effect.rhale.at(age=40).")
         return values_at(self._dataset, values if x is None else x, feature)
 
-    def complete(self) -> xr.Dataset:
-        """All that follows from the moments of effects in bins, written out.
+    def in_bins(self) -> xr.Dataset:
+        """Effects as tables of their bins: all that follows from the moments in each.
 
-        Over (feature, bin) ``n_effective``, ``weight_share`` and ``x_mean``; over (feature, edge),
-        the edges of the bins, ``curve``, ``curve_std`` and ``curve_std_sum`` (math [9]); over
-        (feature) ``n_bins``, ``heterogeneity_index`` and ``curve_offset``; over (feature, cell) and
-        (feature, cell_edge) the cells of the curve, and over (feature, spread_bin) the spread in
-        bins of its own. Functions take this form as well.
+        Over (feature, bin) also ``n_effective``, ``weight_share`` and ``x_mean``; over (feature,
+        edge), which are here the edges of the bins, ``curve``, ``curve_std`` and ``curve_std_sum``
+        (math [9]); over (feature) ``heterogeneity_index`` and ``curve_offset``. What is known of
+        cells alone, as the ``moments`` and the ``spread``, is left out: it is to be read, and other
+        functions take the effect itself.
 
         Examples
         --------
@@ -140,13 +140,14 @@ class RhaleAccessor:
         >>> import rhale_stats as rs
         >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
         >>> effect = rs.rhale(lambda X: 3 * X[:, 0] + X[:, 1], X)
-        >>> effect.rhale.complete()["n_bins"].values
-        array([1, 1])
+        >>> effect.rhale.in_bins()["n_effective"].values
+        array([[500.],
+               [500.]])
         """
-        from rhale_stats.schema.layout import complete
+        from rhale_stats.schema.in_bins import in_bins
         from rhale_stats.schema.whole import with_feature
 
-        return complete(with_feature(self._dataset))
+        return in_bins(with_feature(self._dataset))
 
     show = _Method()
     std_error = _Method()

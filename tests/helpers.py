@@ -16,7 +16,6 @@ from rhale_stats.arrays import resample
 from rhale_stats.arrays.cells import Cells
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.padding import padded
 
 # Motor Trend (1974), the 32 cars of R's data set mtcars.
@@ -230,27 +229,37 @@ def rows_of_probe(n_rows):
     return [n, n, -(-n // 2)]
 
 
+# What follows from the moments of bins.
+OF_BINS = ("n_effective", "weight_share", "x_mean")
+
+
 def unpacked(effect):
     """An effect with variables of what its moments say of bins and cells."""
     rows = [one_feature(effect, name) for name in feature_names(effect)]
     names = ["third_moment", "fourth_moment", "x_variance", "x_covariance"]
-    residuals = bin_residuals(effect)
-    found = {name: getattr(residuals, name) for name in names}
-    found["effect_rows"] = padded([row.bin_means for row in rows], [effect.sizes["bin"]])
+    size = [effect.sizes["bin"]]
+    found = {name: padded([getattr(row.residuals, name) for row in rows], size) for name in names}
+    found["effect_rows"] = padded([row.bin_means for row in rows], size)
+    found |= {name: padded([getattr(row, name) for row in rows], size) for name in OF_BINS}
     out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
-    if "cell_effect" in effect:
-        cells = [
-            Cells.within(row["edge_value"].values, row.cell_edges, row.moments) for row in rows
-        ]
-        size = [effect.sizes["cell"]]
-        of_cells = {
-            "cell_heterogeneity": [np.sqrt(one.variance[0]) for one in cells],
-            "cell_n_effective": [one.n_effective for one in cells],
-        }
-        out = out.assign(
-            {name: (("feature", "cell"), padded(each, size)) for name, each in of_cells.items()}
-        )
-    return out
+    if not any(row.has_cells for row in rows):
+        return out
+    cells = [Cells(row.edges, row.bin_of_cells, row.moments) for row in rows]
+    of_cells = {
+        "cell_effect": [one.means.mean for one in cells],
+        "cell_share": [row.cell_share for row in rows],
+        "cell_heterogeneity": [np.sqrt(one.variance[0]) for one in cells],
+        "cell_n_effective": [one.n_effective for one in cells],
+    }
+    size = [effect.sizes["edge"]]
+    return out.assign(
+        {name: (("feature", "edge"), padded(each, size)) for name, each in of_cells.items()}
+    )
+
+
+def without_spread(effect):
+    """An effect whose spread is that of its bins, as merged ones are."""
+    return effect.drop_vars([name for name in effect.variables if str(name).startswith("spread")])
 
 
 def row_of(dataset):

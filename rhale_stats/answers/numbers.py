@@ -190,7 +190,7 @@ def places(row: Result) -> list[str]:
     """The edges of one feature of an effect as text: values with units of people, or levels."""
     if is_categorical(row):
         return level_names(row)
-    return axis_texts(row["edge_value"].values, units_in(row))
+    return axis_texts(row.bin_edges, units_in(row))
 
 
 def axis_texts(values: FloatArray, units: str = "", steps: int = 1000) -> list[str]:

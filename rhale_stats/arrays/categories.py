@@ -205,18 +205,18 @@ class LevelCovariances(NamedTuple):
     curve: FloatArray
 
 
-def covariances(
+def curve_covariance(
     moved: RowSums,
     loadings: Loadings,
     size: FloatArray,
     n_effective: FloatArray,
     *,
     population: bool,
-) -> LevelCovariances:
-    """Sums of products of the rows' influences, each row standing for ``size`` rows.
+) -> FloatArray:
+    """Covariance of the curve, of the rows' influences, each row standing for ``size`` rows.
 
     Residuals of a step are multiplied by sqrt(n / (n - 1)), so that its variance is that of math
-    [24]. Both are sums of squares, so that no variance is negative.
+    [24]. It is a sum of squares, so that no variance is negative.
     """
     by_size = sparse.diags_array(1 / size)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -227,7 +227,7 @@ def covariances(
         if population:
             shared = loadings.level @ (stretch * (moved.mean.T @ (moved.places / size)))
             total = total + np.sum(moved.places**2 / size) - shared[:, None] - shared
-    return LevelCovariances(effect, np.asarray(total))
+    return np.asarray(total)
 
 
 def average_se(moved: RowSums, size: FloatArray, n_effective: float) -> float:

@@ -108,17 +108,6 @@ def residuals(cells: CellMoments, effect: Line, left: FloatArray) -> Residuals:
     return Residuals(cells.n_obs, cells.weight, free, free_sq, *powers)
 
 
-def in_bins(bins: Residuals) -> dict[str, FloatArray]:
-    """What is known of the spread in bins beside the spread itself; shares are sums of weights."""
-    return {
-        "spread_n_obs": bins.n_obs,
-        "spread_share": bins.weight,
-        "spread_degrees": bins.degrees,
-        "spread_third_moment": bins.moment("third"),
-        "spread_fourth_moment": bins.moment("fourth"),
-    }
-
-
 def spread_starts(
     fine: Residuals, of_cells: IntArray, *, penalty: float, min_obs: float, resolution: float
 ) -> IntArray:

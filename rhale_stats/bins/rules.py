@@ -40,7 +40,7 @@ from rhale_stats.bins.rule import (
     equal_cells,
     nearest_to,
 )
-from rhale_stats.schema.layout import complete
+from rhale_stats.schema.feature_result import each_feature
 from rhale_stats.schema.validation import check_parameters
 
 
@@ -529,7 +529,6 @@ def _of_effect(
     effect: xr.Dataset, cells: ArrayLike | Mapping[str, ArrayLike] | None
 ) -> tuple[dict[str, FloatArray], ArrayLike | Mapping[str, ArrayLike] | None]:
     """Edges of the bins of an effect by feature, and of the cells of its curve if it has them."""
-    effect = complete(effect, "edges")
     if "edge_value" not in effect.coords or "feature" not in effect.dims:
         raise ValueError(
             "edges must be numbers, or the effects that rhale returned; got a Dataset without "
@@ -540,16 +539,10 @@ def _of_effect(
             f"edges must be the effects of one {dim}: the bins of others are others; got "
             f"{effect.sizes[dim]}. Select one: GivenBins(effect.isel({dim}=0))."
         )
-
-    def finite_values(name: str) -> dict[str, FloatArray]:
-        table = effect[name].transpose("feature", ...).values
-        rows = zip(effect["feature"].values, table, strict=True)
-        values = {str(feature): row[np.isfinite(row)] for feature, row in rows}
-        return {feature: row for feature, row in values.items() if len(row) > 1}
-
-    if cells is None and "cell_value" in effect:
-        cells = finite_values("cell_value")
-    return finite_values("edge_value"), cells
+    rows = [row for row in each_feature(effect) if row.sizes["bin"]]
+    if cells is None and any(row.has_cells for row in rows):
+        cells = {row.name: row.edges for row in rows}
+    return {row.name: row.bin_edges for row in rows}, cells
 
 
 @lru_cache(maxsize=8)

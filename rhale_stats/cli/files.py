@@ -21,7 +21,6 @@ from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
 from rhale_stats.models.table import readings_of
 from rhale_stats.printing.text import plain
-from rhale_stats.schema.layout import compact, each_result
 
 OF_CSV = (".csv", ".txt", ".dat", "")
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
@@ -239,7 +238,6 @@ def writers_of(
     tree: xr.Dataset | xr.DataTree, table: pd.DataFrame, answer: dict[str, Any]
 ) -> dict[str, Callable[[Path], object]]:
     """What writes a result: labelled data, a table, and an answer in JSON."""
-    tree = each_result(tree, compact)
     return {
         ".nc": lambda path: path.write_bytes(netcdf_of(tree)),
         ".zarr": partial(_write_zarr, tree),

@@ -32,7 +32,6 @@ from rhale_stats.cli.formula import (
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.files import netcdf_of
-from rhale_stats.schema.layout import compact
 
 RAND_FORMULA = (
     "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
@@ -283,7 +282,7 @@ def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
     source = str(effect["effect_se"].attrs["source"])
     along = rs.tidy(effect).assign(estimand="average along the bin", uncertainty=source)
     paths = [out / PICTURE_NAME, out / TABLE_NAME, out / NETCDF_NAME]
-    _save_with(figure, compact(effect), paths, **{".csv": partial(along.to_csv, index=False)})
+    _save_with(figure, effect, paths, **{".csv": partial(along.to_csv, index=False)})
 
 
 def _save_with(figure: Figure, result: xr.Dataset, paths: list[Path], **more: Any) -> None:

@@ -35,7 +35,7 @@ from rhale_stats.schema.feature_result import FeatureResult, each_feature, one_f
 from rhale_stats.schema.features import feature_names, feature_position, resolution
 from rhale_stats.schema.identity import check_same_output, fingerprint_of, model_facts
 from rhale_stats.schema.levels import refuse_categorical
-from rhale_stats.schema.padding import Estimates, pad_features
+from rhale_stats.schema.padding import Estimates, pad_features, padded
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable, with_variables
@@ -176,7 +176,7 @@ def check_unbiased(
         return _check(row, *columns[names[number]], streams[number])
 
     threads = 1 if rows["x"].size < THREADS_FROM else cpus()
-    arrays = pad_features(in_threads(of_feature, range(len(names)), threads), effect.sizes["bin"])
+    arrays = pad_features(in_threads(of_feature, range(len(names)), threads), effect.sizes)
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
         f"{name}_adjusted": adjusted(np.asarray(arrays[name], dtype=np.float64), adjust)
@@ -228,7 +228,7 @@ def _in_memory(
 
 def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
     """Everything about one feature, by the names of `schema.EFFECT_VARIABLES`."""
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     x = rows.x[position]
     name = row.name
     check_same_rows(row, rows, position)
@@ -248,7 +248,7 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
     )
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
-    n, x_mean = [row[what].values for what in ("n_effective", "x_mean")]
+    n, x_mean = row.n_effective, row.x_mean
     mean, slope = row.bin_means, row.slopes
     if slope.any():
         # In a linear bin everything is computed from the residuals.
@@ -306,7 +306,8 @@ def _verdict(
 ) -> NDArray[np.str_]:
     """One phrase for each bin; empty beyond the bins of a feature."""
     large = biased & (effect["heterogeneity"].values - within > error)
-    few = ~(effect["n_effective"].values >= TESTED_ROWS)
+    n = padded([row.n_effective for row in each_feature(effect)], [effect.sizes["bin"]])
+    few = ~(n >= TESTED_ROWS)
     beyond = np.arange(effect.sizes["bin"]) >= effect["n_bins"].values[:, None]
     return np.select([beyond, few, large, biased], ["", TOO_FEW, LARGE, BIASED], FINE)
 
@@ -377,10 +378,12 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
                 f"another model. Run check_unbiased(local, effect) again."
             )
     rows = list(map(_spread, each_feature(check)))
-    arrays = pad_features(rows, check.sizes["bin"])
+    arrays = pad_features(rows, check.sizes)
     arrays["heterogeneity"] = check["heterogeneity_within"].values
     arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values
-    out = check.assign({name: check[name].copy(data=array) for name, array in arrays.items()})
+    out = check.assign({name: variable(name, array) for name, array in arrays.items()})
+    for name in ("heterogeneity", "heterogeneity_se", "heterogeneity_output"):
+        out[name].attrs |= check[name].attrs
     for name in ("heterogeneity", "heterogeneity_index", "heterogeneity_output"):
         out[name].attrs["estimator"] = "differences of neighbouring rows, math [13]"
     target = check["heterogeneity_within"].attrs["long_name"]
@@ -399,14 +402,14 @@ def _spread(row: FeatureResult) -> Estimates:
     if not n_bins:
         names = ("curve_std", "curve_std_sum", "heterogeneity_index", "heterogeneity_output")
         return dict.fromkeys(names, np.nan)
-    share, width = row["weight_share"].values, np.diff(row["edge_value"].values)
+    share, width = row.weight_share, np.diff(row.bin_edges)
     x_variance = accumulate.total_variance(
-        row["x_mean"].values, row.residuals.x_variance, share, row["n_effective"].values
+        row.x_mean, row.residuals.x_variance, share, row.n_effective
     )
-    std, std_sum = accumulate.spread_along(row["curve"].values, within, width)
+    std, std_sum = accumulate.spread_along(row.at_bins("curve"), within, width)
     return {
-        "curve_std": std,
-        "curve_std_sum": std_sum,
+        "curve_std": row.along_edges(std),
+        "curve_std_sum": row.along_edges(std_sum),
         "heterogeneity_index": float(np.nansum(within**2 * width)),
         "heterogeneity_output": accumulate.heterogeneity_output(within**2, x_variance, share),
     }
@@ -526,7 +529,7 @@ def jump_check(
         check_same_rows(row, *columns[name])
         rows, number = of_rows[name]
         x, g = rows.x[number], rows.local_effect[number]
-        bins, present = row["edge_value"].values, ~np.isnan(table_values)
+        bins, present = row.bin_edges, ~np.isnan(table_values)
         # Rows that are left out of the estimate get bins as well, because the model is given whole
         # tables.
         k, is_used = bin_index(bins, table_values[present]), used[present]
@@ -543,7 +546,7 @@ def jump_check(
     checked_effect = effect.assign(
         {
             name: variable(name, array, **JUMPS[name])
-            for name, array in pad_features(estimates, effect.sizes["bin"]).items()
+            for name, array in pad_features(estimates, effect.sizes).items()
         }
     )
     values = adjusted(checked_effect["jump_pvalue"].values, adjust)
@@ -662,7 +665,7 @@ def _jumps(
         "jump": np.where(np.abs(missed) <= rounding, 0.0, missed),
         "jump_se": missed_se,
         "jump_spread": np.where(spread <= of_squares, 0.0, excess),
-        "jump_pvalue": np.where(row["n_effective"].values >= TESTED_ROWS, pvalue, np.nan),
+        "jump_pvalue": np.where(row.n_effective >= TESTED_ROWS, pvalue, np.nan),
     }
 
 
@@ -675,11 +678,11 @@ def _along_axis(
     at one end of it, their plain mean is another number although nothing jumps.
     """
     k, x, weight = pairs.bin, pairs.x, pairs.weight
-    bins = row["edge_value"].values
+    bins = row.bin_edges
     if row.has_cells:
-        edges = row.cell_edges
+        edges = row.edges
     else:
-        n = float(row["n_effective"].values.sum())
+        n = float(row.n_effective.sum())
         n_cells = min(max(n / cells.CELL_ROWS, 1.0), cells.MAX_CELLS)
         edges = cells.nested_edges(x, weight, bins, n_cells, frequency=frequency)
     cell = bin_index(edges, x)

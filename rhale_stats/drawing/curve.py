@@ -20,6 +20,7 @@ from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTA
 from rhale_stats.inference.notes import with_rows_alone
 from rhale_stats.printing.text import cut_within
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
+from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import level_names
 
 BAR_WIDTH = 0.7
@@ -72,26 +73,22 @@ class DrawnCurve(NamedTuple):
 
 def curve_drawn(row: FeatureResult) -> DrawnCurve:
     """The curve at the edges of its bins and cells, and in linear bins between them."""
-    edge, curve = row["edge_value"].values, row.curve
+    edge, curve = row.bin_edges, row.curve
     ends, bent = curve.edges, np.flatnonzero(curve.slope)
     within = [np.linspace(ends[k], ends[k + 1], PARABOLA_PIECES + 1) for k in bent]
     # The spread bends at the edges of its own bins.
-    spread_edges = row["spread_edge_value"].values if "spread_edge_value" in row else edge
-    x = np.unique(np.concatenate([edge, ends, spread_edges, *within]))
+    x = np.unique(np.concatenate([edge, ends, row.spread_edges, *within]))
     value = curve.evaluate(x)
     parts = with_rows_alone(row.dataset) if "curve_se_rows" in row else row
 
     def between(name: str) -> FloatArray:
-        if not row.has_cells or f"cell_{name}" not in parts:
-            shifts = ends_of(parts[name]) - row["curve"].values
-            return np.stack([value + np.interp(x, edge, shift) for shift in shifts])
-        cells, finite = row["cell_value"].values, np.isfinite(row["cell_curve"].values)
-        return np.stack(
-            [
-                np.interp(x, cells[finite], end[finite], left=np.nan, right=np.nan)
-                for end in ends_of(parts[f"cell_{name}"])
-            ]
-        )
+        values = row["curve"].values
+        known = np.isfinite(values) & np.isfinite(ends_of(parts[name])).all(axis=0)
+        if not known.any():
+            return np.full((2, len(x)), np.nan)
+        # Of replicates intervals are known at the edges of bins alone.
+        places, shifts = row.edges[known], (ends_of(parts[name]) - values)[:, known]
+        return np.stack([value + np.interp(x, places, shift) for shift in shifts])
 
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
@@ -124,7 +121,7 @@ def draw_curve(panel: Axes, row: FeatureResult, spread_as: str = "band") -> None
     draw_uncertainty(panel, x, drawn.interval, drawn.band, drawn.rows)
     missing = missing_mark(row)
     if missing is not None:  # such rows have no place on the axis
-        last = float(row["edge_value"].values[-1])
+        last = float(row.bin_edges[-1])
         _, value, end = map(float, missing)
         frame.draw_missing(panel, last, value, end - value, legend.MISSING)
 
@@ -191,7 +188,7 @@ def rows_label(interval: Interval) -> str:
 
 def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
     """Draw the curve over levels as bars with whiskers."""
-    number, curve = row["edge_value"].values, row["curve"].values
+    number, curve = row.edges, row["curve"].values
     frame.draw_zero(panel, color=frame.AVERAGE, linewidth=0.8, zorder=2)
     outline: dict[str, Any] = {"edgecolor": frame.AVERAGE, "linewidth": 0.8}
     panel.bar(number, curve, BAR_WIDTH, color=LEVEL_FILL, label=legend.AT_LEVEL, **outline)
@@ -210,7 +207,7 @@ def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
 
 def draw_shares(panel: Axes, row: FeatureResult) -> None:
     """Draw the share of the rows at every level, with their number."""
-    number, share = row["edge_value"].values, row["level_share"].values
+    number, share = row.bin_edges, row["level_share"].values
     panel.bar(number, 100 * share, BAR_WIDTH, color=SHARE_FILL, linewidth=0)
     for place, height, n in zip(number, share, row["n_level"].values, strict=True):
         frame.mark(panel, f"{n:,}", (place, 100 * height), 0, 1.5, fontsize="x-small")
@@ -251,7 +248,7 @@ def axis_ends(row: FeatureResult, percentiles: tuple[float, float]) -> FloatArra
 
     Little that would be left out is not: it gives no room to the rest.
     """
-    whole = row["edge_value"].values[[0, -1]]
+    whole = row.bin_edges[[0, -1]]
     inner = quantiles_of(row, np.array(percentiles) / 100)
     if inner is None:
         return whole
@@ -268,7 +265,7 @@ def keep_to_rows(
     if row.is_categorical:
         return
     first, *_ = panels = list(panels)
-    whole, ends = row["edge_value"].values[[0, -1]], axis_ends(row, percentiles)
+    whole, ends = row.bin_edges[[0, -1]], axis_ends(row, percentiles)
     margin, stretches = 0.02 * np.ptp(ends) * np.array([-1, 1]), _few_rows(row, ends)
     pale: dict[str, Any] = {"color": "white", "alpha": PALE, "linewidth": 0}
     for panel in panels:
@@ -375,13 +372,11 @@ def _rows_below(row: FeatureResult) -> tuple[FloatArray, FloatArray] | None:
     """Places along the axis, and the share of the rows below each; None where not known."""
     if row.is_categorical:
         return None
-    name, edges = "cell_share", row.cell_edges
-    if not len(edges):
-        name, edges = "weight_share", row["edge_value"].values
-    if name not in row or not len(edges):
+    edges = row.edges
+    if MOMENTS not in row or not len(edges):
         return None
     left, right = edges[:-1], edges[1:]
-    share = np.nan_to_num(row[name].values[: len(left)])
+    share = np.nan_to_num(row.cell_share)
     below = np.append(0.0, np.cumsum(share))
     if not below[-1] > 0:
         return None
@@ -410,7 +405,7 @@ def bin_lines(row: FeatureResult, narrow: float = NARROW_BIN) -> FloatArray:
     """
     bins = np.flatnonzero(row["effect"].notnull().values)
     left, right, mean = [row[name].values[bins] for name in ("bin_left", "bin_right", "effect")]
-    is_narrow = right - left < narrow * np.ptp(row["edge_value"].values)
+    is_narrow = right - left < narrow * np.ptp(row.bin_edges)
     return np.stack(
         [
             np.column_stack([x, np.where(is_narrow, mean, row.effect_at(x, bins))])

@@ -231,7 +231,7 @@ def plot_effect(
             (draw_violins if violins or paper else draw_row_bars)(lower, rows, row)
         # Rounding in the local effects shall not look like an effect.
         slope = frame.ERRORS_SHOWN * frame.error_text(row)
-        frame.enlarge(upper, slope * np.ptp(row["edge_value"].values))
+        frame.enlarge(upper, slope * np.ptp(row.bin_edges))
         frame.enlarge(lower, slope)
         if n_panels == 3:
             curve.draw_heterogeneity(panels[2], row, percentiles)

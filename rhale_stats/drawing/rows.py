@@ -106,7 +106,7 @@ class RowsInBins(NamedTuple):
 
 def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     """Draw the distribution of the local effects in every bin as a violin."""
-    edges, slope = row["edge_value"].values, row.slopes
+    edges, slope = row.bin_edges, row.slopes
     width = np.diff(edges)
     middle = edges[:-1] + width / 2
     # Without removing the slope a violin would be long where rows differ only in x.
@@ -236,7 +236,7 @@ POINT_AREA, LARGEST_POINT = (2.5, 14.0), 100.0
 
 def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     """Draw rows as points or density, edges, and the bin effects with their band."""
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     span = np.ptp(edges)
     room = np.diff(edges).min() / span * frame.width_of(panel)
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
@@ -301,7 +301,7 @@ def rows_of(local: xr.Dataset, row: FeatureResult) -> RowsInBins | None:
         rows, position = own_columns(local.drop_vars(LEFT), [name])[name]
     x, g = rows.x[position], rows.local_effect[position]
     weight = np.ones(len(x)) if rows.weight is None else rows.weight
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     for values, what in ((x, "x"), (g, "Local effects")):
         check_finite(values, what, name, "Select the rows first: local.isel(obs=...).")
     outside = int(((x < edges[0]) | (x > edges[-1])).sum())
@@ -322,9 +322,7 @@ def draw_row_bars(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     """
     left, right, mean = [row[name].values for name in ("bin_left", "bin_right", "effect")]
     middle = (left + right) / 2
-    width = np.minimum(
-        VIOLIN_WIDTH * (right - left), BAR_OF_AXIS * np.ptp(row["edge_value"].values)
-    )
+    width = np.minimum(VIOLIN_WIDTH * (right - left), BAR_OF_AXIS * np.ptp(row.bin_edges))
     away = rows.local_effect - row.slopes[rows.bin] * (rows.x - middle[rows.bin])
     quantiles = np.full((len(SHARES), len(mean)), np.nan)
     for position in np.unique(rows.bin):

@@ -158,7 +158,7 @@ def plot_regions(
         _one_scale(panels, [content.row for content in drawn], spread)
         for panel, content in zip(panels, drawn, strict=True):
             if content.rows is not None:
-                draw_rug(panel, content.rows, content.row["edge_value"].values)
+                draw_rug(panel, content.rows, content.row.bin_edges)
     return panels
 
 
@@ -266,7 +266,7 @@ def _label_panels(panels: Panels, effect: xr.Dataset, *, new_figure: bool) -> No
 
 def _one_scale(panels: Panels, rows: Sequence[FeatureResult], spread: str) -> None:
     """The same limits in every panel, along both axes."""
-    edges = np.concatenate([row["edge_value"].values for row in rows])
+    edges = np.concatenate([row.bin_edges for row in rows])
     if not len(edges):
         return
     limits = common_limits(rows, spread)

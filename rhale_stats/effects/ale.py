@@ -11,7 +11,6 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import centering_text, is_in_chunks, is_path
-from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import categories as kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.cell_moments import POWERS, CellMoments
@@ -41,8 +40,8 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     """Effects of the steps between levels, their curve, and the covariance of both.
 
     As `rhale` returns it: ``bin`` is a step, ``edge`` a level. Also ``level_share``,
-    ``n_level`` and ``n_level_effective`` (feature, edge), ``effect_cov`` (feature, bin, bin_other)
-    and ``curve_cov`` (feature, edge, edge_other), ``average_effect_se`` (feature).
+    ``n_level`` and ``n_level_effective`` (feature, edge), ``curve_cov`` (feature, edge,
+    edge_other), ``average_effect_se`` (feature).
     """
     local = check_local(local)
     if centering not in CENTERINGS:
@@ -77,11 +76,9 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
 
 
 ESTIMATES = (
-    *("effect", "heterogeneity", "n_obs", "n_effective", "weight_share", "x_mean", "edge_value"),
-    *("curve", "curve_std", "curve_std_sum", "curve_offset", "average_effect"),
-    *("heterogeneity_index", "heterogeneity_output"),
-    "moments",
-    *("average_effect_se", "effect_cov", "curve_cov"),
+    *("effect", "heterogeneity", "n_obs", "bin_left", "bin_right", "edge_value"),
+    *("curve", "average_effect", "heterogeneity_output", "moments"),
+    *("average_effect_se", "curve_cov"),
     *("level_share", "n_level", "n_level_effective"),
 )
 
@@ -117,37 +114,34 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
     squares = total if rows.frequency else np.bincount(code, w**2, n_levels)
     share = total / w.sum()
     n_level = total if rows.frequency else np.bincount(code, minlength=n_levels)
-    heterogeneity, ones = kernel.spread_of(bins), np.ones(n_steps)
-    curve, offset = kernel.curve(bins.mean, share, centering)
+    heterogeneity = kernel.spread_of(bins)
+    curve, _ = kernel.curve(bins.mean, share, centering)
     influences = kernel.row_sums(steps, code, curve, weight, np.arange(rows.n_rows), rows.n_rows)
     size = w if rows.frequency else np.ones(rows.n_rows)
-    loadings = kernel.loadings(share, np.arange(n_levels, dtype=np.float64), centering)
+    levels = np.arange(n_levels, dtype=np.float64)
+    loadings = kernel.loadings(share, levels, centering)
     n, everything = (
         sums.n_effective(bins),
         kernel.n_effective_of(weight, rows.n_rows, frequency=rows.frequency),
     )
-    covariances = kernel.covariances(influences, loadings, size, n, population=centering == "mean")
+    covariance = kernel.curve_covariance(
+        influences, loadings, size, n, population=centering == "mean"
+    )
     return {
         "effect": bins.mean,
         "heterogeneity": heterogeneity,
         "n_obs": bins.n_obs,
-        "n_effective": n,
-        "weight_share": bins.weight / w.sum(),
-        "x_mean": bins.x_mean,
-        "edge_value": np.arange(n_levels, dtype=np.float64),
+        "bin_left": levels[:-1],
+        "bin_right": levels[1:],
+        "edge_value": levels,
         "curve": curve,
-        "curve_std": accumulate.curve_std(heterogeneity, ones),
-        "curve_std_sum": accumulate.curve_std_sum(heterogeneity, ones),
-        "curve_offset": float(offset),
         "average_effect": float(np.average(bins.mean, weights=bins.weight)),
-        "heterogeneity_index": accumulate.heterogeneity_index(bins.m2, bins.weight, ones),
         "heterogeneity_output": float(
             kernel.heterogeneity_output(heterogeneity**2, bins.weight, share, everything)
         ),
         "moments": _moments(bins, third, fourth),
         "average_effect_se": kernel.average_se(influences, size, everything),
-        "effect_cov": covariances.effect,
-        "curve_cov": covariances.curve,
+        "curve_cov": covariance,
         "level_share": share,
         "n_level": n_level,
         # A level without rows, as after a selection, gets no estimate.

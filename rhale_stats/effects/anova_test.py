@@ -76,9 +76,9 @@ class BinSelection(NamedTuple):
     @classmethod
     def of_feature(cls, row: FeatureResult, mask: NDArray[np.bool_] | None = None) -> BinSelection:
         """The bins of one feature to test, by default all with errors, and those with slopes."""
-        mask = np.isfinite(np.diagonal(row["effect_cov"].values)) if mask is None else mask
+        mask = np.isfinite(np.diagonal(row.effect_cov)) if mask is None else mask
         sloped = np.flatnonzero((row.slopes != 0)[mask])
-        return cls(mask, sloped, np.diff(row["edge_value"].values)[mask][sloped])
+        return cls(mask, sloped, np.diff(row.bin_edges)[mask][sloped])
 
     def values(self, row: FeatureResult) -> FloatArray:
         """Effects, then slopes."""
@@ -98,7 +98,7 @@ class BinSelection(NamedTuple):
     def covariance(self, row: FeatureResult) -> FloatArray:
         """Covariance of these values by groups or parameters, which the result holds."""
         effects, slopes = np.flatnonzero(self.mask), np.flatnonzero(self.mask)[self.sloped]
-        total = row["effect_cov"].values[np.ix_(effects, effects)]
+        total = row.effect_cov[np.ix_(effects, effects)]
         if not len(slopes):
             return np.asarray(total)
         mixed = row["effect_slope_cov"].values[np.ix_(effects, slopes)] * self.width
@@ -126,7 +126,7 @@ class BinSelection(NamedTuple):
 
 def _weights(row: FeatureResult, cells: CurveCells, selection: BinSelection) -> sparse.csr_array:
     """Inverse covariance of effects and slopes if all rows had variance 1."""
-    bins, n = row.pieces, row["n_effective"].values
+    bins, n = row.pieces, row.n_effective
     mask, sloped, width = selection
     with np.errstate(invalid="ignore", divide="ignore"):
         of_slope = 1 / (n * bins.x_variance)
@@ -206,8 +206,8 @@ def _degrees_together(row: FeatureResult, parts: FloatArray) -> float:
 
 def _test_steps(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows."""
-    value, n = row["effect"].values, row["n_effective"].values
-    covariance = row["effect_cov"].values + meaning.least_effect(row) ** 2 * np.eye(len(value))
+    value, n = row["effect"].values, row.n_effective
+    covariance = row.effect_cov + meaning.least_effect(row) ** 2 * np.eye(len(value))
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
     form = quadratic.form(value, weight, sparse.csr_array(covariance), level)

@@ -25,8 +25,6 @@ from rhale_stats.effects.fit import (
     GROUP_COVARIANCES,
     GROUP_DEGREES,
     TARGETS,
-    at_cells,
-    at_edges,
     choice_variance,
     group_skewness,
 )
@@ -542,7 +540,7 @@ class Clusters(Groups):
         rows, position = self.rows, self.position(row)
         assert rows.sides is not None
         code = rows.x[position].astype(np.int64)
-        return code, categories.steps(code, *rows.sides[position], row.sizes["edge"])
+        return code, categories.steps(code, *rows.sides[position], len(row.edges))
 
     def check(self, row: FeatureResult) -> None:
         """Raise ``ValueError`` unless the effect of one feature was made from these rows."""
@@ -602,7 +600,7 @@ class SumsOfRows(NamedTuple):
     @property
     def spread(self) -> SpreadSums | None:
         """Squared residuals in the bins of the spread, where there are some."""
-        if not self.row.sizes.get("spread_bin"):
+        if not self.row.has_spread:
             return None
         return SpreadSums.of_rows(self.row, *self[1:])
 
@@ -741,25 +739,16 @@ def group_errors(row: FeatureResult, fit: CurveErrors, clusters: Groups) -> Esti
     effect_cov[np.diag_indices_from(effect_cov)] += choice_variance(row, fit, of_means)
     effect_cov[few] = effect_cov[:, few] = np.nan
     # At all edges of cells, because the curve is not straight within a bin.
-    cell_edges, on_curve = fit.pieces.edges, of_cells.on_curve(fit)
-    loadings, zero_start = (
-        fit.loadings(cell_edges),
-        influence.loadings(fit.pieces, fit.edges, "start"),
-    )
+    edges, on_curve = fit.pieces.edges, of_cells.on_curve(fit)
+    loadings, zero_start = fit.loadings(edges), influence.loadings(fit.pieces, edges, "start")
     of_curve = on_curve.sums.of_curve(loadings, population=fit.centering == "mean")
     of_start = on_curve.sums.of_curve(zero_start, population=False)
     unknown = few[fit.cells.bin[fit.cells.stretch]]
     for curve, weights in ((of_curve, loadings), (of_start, zero_start)):
         curve[:, (weights.level[:, unknown] != 0).any(axis=1)] = np.nan
-    fine_cov = of_curve.T @ of_curve
+    curve_cov, at_edges = of_curve.T @ of_curve, fit.cells.at_edges
     skew = {} if row.is_categorical else _skewness(row, fit, clusters, of_bins, of_cells)
-    positions = np.searchsorted(cell_edges, fit.edges)
-    of_curve, curve_cov = of_curve[:, positions], fine_cov[np.ix_(positions, positions)]
     more: dict[str, FloatArray] = {}
-    if row.has_cells:
-        more["cell_curve_cov"] = at_cells(at_cells(fine_cov, fit).T, fit)
-        more["cell_curve_se"] = at_cells(np.sqrt(np.maximum(np.diagonal(fine_cov), 0.0)), fit)
-        more["cell_curve_df"] = at_cells(on_curve.curve_degrees(fit, cell_edges), fit)
     if "slope" in row:
         more |= _slope_covariances(of_bins.sums, of_effect, of_curve, fit, few & (n_groups > 0))
     variance_se = np.where(few, np.nan, np.sqrt(of_bins.sums.variance.power(2).sum(axis=0)))
@@ -769,11 +758,11 @@ def group_errors(row: FeatureResult, fit: CurveErrors, clusters: Groups) -> Esti
             "effect_se": np.sqrt(np.diagonal(effect_cov)),
             **more,
             "heterogeneity_se": np.where((spread == 0) & ~few, 0.0, variance_se / (2 * spread)),
-            "curve_se": at_edges(np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0)), fit),
-            "curve_se_start": at_edges(np.sqrt(np.sum(of_start**2, axis=0)), fit),
+            "curve_se": at_edges(np.sqrt(np.maximum(np.diagonal(curve_cov), 0.0))),
+            "curve_se_start": at_edges(np.sqrt(np.sum(of_start**2, axis=0))),
             "average_effect_se": float(np.sqrt(np.sum(of_cells.sums.average**2))),
             "effect_cov": effect_cov,
-            "curve_cov": at_edges(at_edges(curve_cov, fit).T, fit),
+            "curve_cov": at_edges(at_edges(curve_cov).T),
             **_degrees(row, fit, of_bins, of_cells),
             **skew,
             **({} if sums is None or clusters.design is not None else _few_groups(row, sums)),
@@ -826,7 +815,7 @@ def _degrees(
         "effect_overlap": overlap,
         **({"slope_df": of_bins.degrees()} if "slope" in row else {}),
         "heterogeneity_df": of_bins.degrees(),
-        "curve_df": at_edges(of_cells.on_curve(fit).curve_degrees(fit, fit.edges), fit),
+        "curve_df": fit.cells.at_edges(of_cells.on_curve(fit).curve_degrees(fit, fit.pieces.edges)),
         "average_effect_df": float(1 / of_cells.overlap[-1, -1]),
     }
 
@@ -848,12 +837,8 @@ def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
 
 def unknown_errors(row: FeatureResult) -> Estimates:
     """NaN for all errors of a feature without bins."""
-    absent = [
-        part for part, name in (("slope", "slope"), ("cell", "cell_value")) if name not in row
-    ]
     names = [*TARGETS, *GROUP_COVARIANCES, *GROUP_DEGREES]
-    wanted = [name for name in names if not any(part in name for part in absent)]
-    return dict.fromkeys(wanted, np.nan)
+    return dict.fromkeys([name for name in names if "slope" in row or "slope" not in name], np.nan)
 
 
 def _slope_covariances(
@@ -875,7 +860,7 @@ def _slope_covariances(
         "slope_se": np.sqrt(np.diagonal(slope_cov)),
         "slope_cov": slope_cov,
         "effect_slope_cov": effect_slope_cov,
-        "curve_slope_cov": at_edges(of_curve.T @ slope, fit),
+        "curve_slope_cov": fit.cells.at_edges(of_curve.T @ slope),
     }
 
 

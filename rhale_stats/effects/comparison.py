@@ -28,8 +28,6 @@ from rhale_stats.effects.fit import (
     CURVE_TARGETS,
     SOURCE,
     Feature,
-    at_cells,
-    at_edges,
     bends,
     curve_covariance,
     curve_degrees,
@@ -61,7 +59,7 @@ from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import rows_of_feature
 
 # Intervals about the curve as it was centred, which are computed again.
-ABOUT = ("curve_ci", "curve_band", "cell_curve_ci", "cell_curve_band", "curve_ci_rows")
+ABOUT = ("curve_ci", "curve_band", "curve_ci_rows")
 
 
 def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
@@ -83,7 +81,7 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
         )
     text = level_text(value) if row.is_categorical else number_text(float(value))
     out = effect.drop_vars(ABOUT, errors="ignore")
-    names = [name for name in ("curve", "cell_curve", "missing_curve") if name in out]
+    names = [name for name in ("curve", "missing_curve") if name in out]
     out = out.assign({name: out[name].copy(data=out[name].values - reference) for name in names})
     out.attrs["reference"] = f"{label_of(effect, name)} = {text}"
     target = "difference from the curve at the reference"
@@ -91,11 +89,11 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
         return out
     with_errors, (feature,) = opened(effect)
     results = _intervals(feature, value, effect)
-    for interval, (dims, ends) in results.items():
+    for interval, ends in results.items():
         template = effect.get(interval, effect.get("curve_ci", effect.get("curve_band")))
         attrs = {} if template is None else dict(template.attrs)
-        values = padded([ends], (effect.sizes[dims], 2))
-        out[interval] = (("feature", dims, "ci_bound"), values, {**attrs, "target": target})
+        values = padded([ends], (effect.sizes["edge"], 2))
+        out[interval] = (("feature", "edge", "ci_bound"), values, {**attrs, "target": target})
     return out.assign_coords(ci_bound=with_errors.get("ci_bound", ["lower", "upper"]))
 
 
@@ -117,17 +115,15 @@ def _value(row: FeatureResult, value: Any) -> Any:
 def _range(row: FeatureResult) -> str:
     if row.is_categorical:
         return f"Its levels are {', '.join(map(repr, level_names(row)))}."
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     edges = edges[np.isfinite(edges)]
     if not len(edges):
         return "The feature is constant."
     return f"Its bins are from {number_text(edges[0])} to {number_text(edges[-1])}."
 
 
-def _intervals(
-    feature: Feature, value: Any, effect: xr.Dataset
-) -> dict[str, tuple[str, FloatArray]]:
-    """Intervals, and bands where the effect has them, at edges of bins and of cells."""
+def _intervals(feature: Feature, value: Any, effect: xr.Dataset) -> dict[str, FloatArray]:
+    """Intervals, and bands where the effect has them, at all edges, (edge, ci_bound)."""
     row, fit = feature
     assert fit is not None, "a feature with bins"
     place = level_names(row).index(level_text(value)) if row.is_categorical else float(value)
@@ -152,15 +148,7 @@ def _intervals(
     results = {}
     for end, half in widths.items():
         half = np.where(se == 0, 0.0, half)
-        ends = [curve - half, curve + half]
-        if row.has_cells:
-            results[f"cell_curve_{end}"] = (
-                "cell_edge",
-                np.stack([at_cells(end_values, fit) for end_values in ends], -1),
-            )
-        inside = np.searchsorted(z, fit.edges)
-        bins = np.stack([at_edges(end_values[inside], fit) for end_values in ends], -1)
-        results[f"curve_{end}"] = ("edge", bins)
+        results[f"curve_{end}"] = fit.cells.at_edges(np.stack([curve - half, curve + half], -1))
     return results
 
 
@@ -420,7 +408,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             continue
         _check_same_levels(rows)
         fits = rows[0].fit, rows[1].fit
-        z = points_of(fits)
+        z = points_of((rows[0].bin_edges, rows[1].bin_edges), fits)
         if len(z):
             differences.append(_difference(rows, fits, z, pairs, request, stream))
         else:
@@ -487,9 +475,15 @@ def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
     return f"{' against '.join(sources)}, {'of one model' if one_model else 'independent'}"
 
 
-def points_of(fits: tuple[CurveErrors, CurveErrors]) -> FloatArray:
-    """Edges of both curves in their common range, and quarters where one is bent; or nothing."""
-    edges = [fit.edges for fit in fits]
+def points_of(
+    edges: tuple[FloatArray, FloatArray], fits: tuple[CurveErrors, CurveErrors]
+) -> FloatArray:
+    """Edges of the bins of both in their common range, and quarters where a curve is bent.
+
+    Nothing where they have no common range.
+    """
+    ends = [fit.pieces.edges[[0, -1]] for fit in fits]
+    edges = tuple(e[(e >= low) & (e <= high)] for e, (low, high) in zip(edges, ends, strict=True))
     if not all(map(len, edges)):
         return np.full(0, np.nan)
     low, high = max(e[0] for e in edges), min(e[-1] for e in edges)
@@ -623,14 +617,10 @@ def _places(fit: CurveErrors) -> tuple[FloatArray, FloatArray]:
 
 def directions_at(row: FeatureResult, fit: CurveErrors, z: FloatArray) -> FloatArray:
     """What the parameters of the model do to a curve at points, (part, point, direction)."""
-    if row.has_cells:
-        directions = row["cell_curve_directions"].values[fit.cells.edge_stretch]
-        return np.asarray(np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), directions))
-    edges = row["edge_value"].values
-    directions = row["curve_directions"].values[fit.edge_slice]
-    out = np.einsum("ze,epd->pzd", interpolation(fit.edges, z), directions)
-    if row.slopes.any():
-        bend = bends(edges, z)
+    directions = row["curve_directions"].values[fit.cells.edge_stretch]
+    out = np.einsum("ze,epd->pzd", interpolation(fit.pieces.edges, z), directions)
+    if not row.has_cells and row.slopes.any():
+        bend = bends(row.bin_edges, z)
         out = out - np.einsum("zb,bpd->pzd", bend, row["slope_directions"].values)
     return np.asarray(out)
 

@@ -25,8 +25,6 @@ from rhale_stats.effects.cluster_robust import Clusters, effect_influences
 from rhale_stats.effects.fit import (
     SKEWNESS,
     SOURCE,
-    at_cells,
-    at_edges,
     bin_degrees,
     curve_covariance,
     curve_degrees,
@@ -48,7 +46,7 @@ from rhale_stats.inference.parameters import (
 from rhale_stats.local.parameters import Derivatives
 from rhale_stats.local.rows import is_used_row, row_numbers
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.schema.curves import CurveErrors, cell_sizes
+from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.padding import Estimates, pad_features
@@ -127,7 +125,7 @@ def _square_weights(
 class Influences(NamedTuple):
     """What directions, or groups of rows, do to one feature: to its cells, bins, and spread.
 
-    ``spread`` is (direction, spread_bin), empty where the spread has no bins of its own.
+    ``spread`` is (direction, stretch of the spread), empty where it is not known.
     """
 
     cells: RowSums
@@ -153,7 +151,7 @@ def direction_influences(
     columns = (*clusters.columns(row), clusters.rows.weight)
     weights = (
         Weights.of_rows(fit.cells.pieces, *columns, fit.cells.n_effective),
-        Weights.of_rows(row.pieces, *columns, row["n_effective"].values),
+        Weights.of_rows(row.pieces, *columns, row.n_effective),
     )
     of_spread = _spread_weights(row, clusters)
     totals: list[list[FloatArray]] = []
@@ -170,8 +168,8 @@ def direction_influences(
 def group_influences(row: FeatureResult, fit: CurveErrors, clusters: Clusters) -> Influences:
     """Influences of the groups of rows."""
     spread = np.zeros((clusters.n_groups, 0))
-    if row.sizes.get("spread_bin"):
-        spread = clusters.spread_sums(row).influences(row["spread"].values)
+    if row.has_spread:
+        spread = clusters.spread_sums(row).influences(row.spread)
         if clusters.design is not None:
             spread = clusters.design.units_of_clusters(spread)
     numbers = row_numbers(clusters.local)[is_used_row(clusters.local, row)]
@@ -197,7 +195,7 @@ def row_influences(
 
 
 def _spread_weights(row: FeatureResult, clusters: Clusters) -> sparse.csr_array:
-    if row.sizes.get("spread_bin"):
+    if row.has_spread:
         return weights_of_rows(row, clusters.rows, clusters.position(row))
     return sparse.csr_array(np.zeros((0, clusters.rows.n_rows)))
 
@@ -215,9 +213,9 @@ def _level_influences(
 ) -> RowSums:
     position, rows = clusters.position(row), clusters.rows
     assert rows.sides is not None
-    n_levels, code = row.sizes["edge"], rows.x[position].astype(np.int64)
+    n_levels, code = len(row.edges), rows.x[position].astype(np.int64)
     steps = categories.steps(code, *rows.sides[position], n_levels)
-    weights = Weights.of_steps(steps, row["effect"].values, rows.weight, row["n_effective"].values)
+    weights = Weights.of_steps(steps, row["effect"].values, rows.weight, row.n_effective)
     up, down = map(np.concatenate, zip(*[both for _, *both in changes], strict=True))
     change = categories.steps(code, up, down, n_levels).difference
     return _row_sums(weights.applied(slice(0, len(change)), change))
@@ -243,7 +241,6 @@ class Gradients(NamedTuple):
     effect: FloatArray
     slope: FloatArray
     heterogeneity: FloatArray
-    cell_curve: FloatArray
     curve: FloatArray
     start: FloatArray
     average_effect: FloatArray
@@ -253,11 +250,10 @@ class Gradients(NamedTuple):
 def estimate_changes(influences: Influences, row: FeatureResult, fit: CurveErrors) -> Gradients:
     """Gradients of effects and curves, from those of cells and bins."""
     sums, of_bins = influences.cells, influences.bins
-    cell_edges = fit.pieces.edges
+    edges = fit.pieces.edges
     on_curve = sums.within(fit.cells.stretch)
-    population = fit.centering == "mean"
-    cell_curve = on_curve.of_curve(fit.loadings(cell_edges), population=population)
-    start = on_curve.of_curve(influence.loadings(fit.pieces, fit.edges, "start"), population=False)
+    curve = on_curve.of_curve(fit.loadings(edges), population=fit.centering == "mean")
+    start = on_curve.of_curve(influence.loadings(fit.pieces, edges, "start"), population=False)
     spread = row["heterogeneity"].values
     with np.errstate(invalid="ignore", divide="ignore"):
         of_spread = np.where(spread > 0, of_bins.variance.toarray() / (2 * spread), 0.0)
@@ -266,8 +262,7 @@ def estimate_changes(influences: Influences, row: FeatureResult, fit: CurveError
         effect_influences(sums, fit.cells).toarray(),
         slope,
         of_spread,
-        cell_curve,
-        cell_curve[:, np.searchsorted(cell_edges, fit.edges)],
+        curve,
         start,
         sums.average[:, None],
         influences.spread,
@@ -284,7 +279,6 @@ PAIRS = {
     "effect_slope": ("effect", "slope"),
     "curve_slope": ("curve", "slope"),
     "curve": ("curve", "curve"),
-    "cell_curve": ("cell_curve", "cell_curve"),
 }
 ALONE = ("heterogeneity", "start", "average_effect", "spread")
 
@@ -311,10 +305,7 @@ def added(
 
 
 # Estimates that have standard errors by parameters, if the result has them.
-NAMES = (
-    *("effect", "slope", "heterogeneity", "curve", "cell_curve"),
-    *("average_effect", "spread"),
-)
+NAMES = ("effect", "slope", "heterogeneity", "curve", "average_effect", "spread")
 
 
 class ErrorRequest(NamedTuple):
@@ -353,9 +344,8 @@ def with_parameters(
     """An effect with standard errors of its rows gets those that hold the parameters."""
     request = ErrorRequest.from_fit(effect, local, groups, fitted)
     rows = [feature_errors(*feature, request) for feature in features_of(effect)]
-    sizes = {dim: effect.sizes[dim] for dim in ("spread_bin",) if dim in effect.sizes}
-    sizes |= {"part": 2, "component": len(fitted.model.directions())}
-    results = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect), **sizes)
+    directions = len(fitted.model.directions())
+    results = pad_features(rows, effect.sizes, part=2, component=directions)
     skewed = [name for name in SKEWNESS if name in effect]
     out = effect.drop_vars(skewed)
     if fitted.uncertainty == "both":
@@ -460,13 +450,15 @@ def _directions(
     values = np.where(values > RIGID * values[-1], values, np.inf)
     root = (vectors * np.where(np.isfinite(values), np.sqrt(values), 0.0)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
-    keys = ("cell_curve",) if row.has_cells else ("curve", "slope")
+    keys = ("curve",) if row.has_cells else ("curve", "slope")
     out: dict[str, FloatArray] = {}
     for key in keys:
         changes = root @ getattr(model, key)
         rows = np.zeros_like(changes) if shared is None else inverse @ getattr(shared, key)
         # (estimate, part, direction), with the estimate along all edges.
-        out[f"{key}_directions"] = _placed(np.stack([changes, rows]).transpose(2, 0, 1), key, fit)
+        out[f"{key}_directions"] = _placed(
+            np.stack([changes, rows]).transpose(2, 0, 1), key, row, fit
+        )
     return out
 
 
@@ -482,24 +474,25 @@ def row_covariances(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArra
         covariance = stored(name)
         return np.diag(variances) if covariance is None else covariance
 
-    none = np.zeros(row.sizes["bin"])
+    none, edges = np.zeros(row.sizes["bin"]), fit.pieces.edges
     noise = accumulate.Noise(none, none, none)
     if "slope" in row and not row.is_categorical:
         noise = noise_in_the_middle(row)
     with_slope = stored("curve_slope_cov")
     return {
-        "effect": of_bins("effect_cov", row["effect_se"].values ** 2),
+        "effect": row.effect_cov if row.has_covariance else np.diag(row["effect_se"].values ** 2),
         "slope": of_bins("slope_cov", noise.slope),
         "effect_slope": of_bins("effect_slope_cov", noise.covariance),
-        "curve_slope": np.zeros((len(fit.edges), len(none)))
+        "curve_slope": np.zeros((len(edges), len(none)))
         if with_slope is None
-        else with_slope[fit.edge_slice],
-        "curve": curve_covariance(row, fit, fit.edges),
-        "cell_curve": curve_covariance(row, fit, fit.pieces.edges),
+        else with_slope[fit.cells.edge_stretch],
+        "curve": curve_covariance(row, fit, edges),
         "heterogeneity": row["heterogeneity_se"].values ** 2,
-        "start": (row["curve_se_start"].values ** 2)[fit.edge_slice],
+        "start": (row["curve_se_start"].values ** 2)[fit.cells.edge_stretch],
         "average_effect": np.atleast_1d(float(row["average_effect_se"]) ** 2),
-        "spread": row["spread_se"].values ** 2 if "spread" in row else np.zeros(0),
+        "spread": row["spread_se"].values[row.spread_starts] ** 2
+        if row.has_spread
+        else np.zeros(0),
     }
 
 
@@ -517,15 +510,15 @@ def _stored(
     total, both = parts[2], request.fitted.uncertainty == "both"
     out: dict[str, FloatArray | float] = {}
     for name in NAMES:
-        if not (row.has_cells if name == "cell_curve" else name in row):
+        if name not in row:
             continue
         variances = [np.maximum(_diagonal(part[name]), 0.0) for part in parts]
         of_rows = variances[0] if both else np.zeros_like(variances[0])
         together = intervals.satterthwaite((of_rows, degrees[name]), (variances[1], of_model))
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(variances), strict=True):
-            out[f"{name}_{end}"] = _placed(values, name, fit)
-        out[f"{name}_df"] = _placed(together, name, fit)
-    out["curve_se_start"] = at_edges(np.sqrt(np.maximum(total["start"], 0.0)), fit)
+            out[f"{name}_{end}"] = _placed(values, name, row, fit)
+        out[f"{name}_df"] = _placed(together, name, row, fit)
+    out["curve_se_start"] = fit.cells.at_edges(np.sqrt(np.maximum(total["start"], 0.0)))
     out["effect_overlap"] = _overlap(row, parts, of_model, both=both)
     return {**out, **_covariances(row, fit, total)}
 
@@ -548,13 +541,11 @@ def _overlap(
 
 def _covariances(row: FeatureResult, fit: CurveErrors, total: dict[str, FloatArray]) -> Estimates:
     out: dict[str, FloatArray | float] = {"effect_cov": total["effect"]}
-    out["curve_cov"] = _placed(_placed(total["curve"], "curve", fit).T, "curve", fit)
-    if row.has_cells:
-        cells = _placed(total["cell_curve"], "cell_curve", fit)
-        out["cell_curve_cov"] = _placed(cells.T, "cell_curve", fit)
+    at_edges = fit.cells.at_edges
+    out["curve_cov"] = at_edges(at_edges(total["curve"]).T)
     if "slope" in row:
         out["slope_cov"], out["effect_slope_cov"] = total["slope"], total["effect_slope"]
-        out["curve_slope_cov"] = _placed(total["curve_slope"], "curve", fit)
+        out["curve_slope_cov"] = at_edges(total["curve_slope"])
     return out
 
 
@@ -562,12 +553,13 @@ def _diagonal(values: FloatArray) -> FloatArray:
     return np.diagonal(values) if values.ndim == 2 else values
 
 
-def _placed(values: FloatArray, key: str, fit: CurveErrors) -> FloatArray:
-    """Along all edges, where values are on the stretch with a curve."""
+def _placed(values: FloatArray, key: str, row: FeatureResult, fit: CurveErrors) -> FloatArray:
+    """Along all edges, where values are on the stretch with a curve, or in those of the spread."""
     if key == "average_effect":
         return np.asarray(values[0])
-    place = {"curve": at_edges, "cell_curve": at_cells}.get(key)
-    return values if place is None else place(values, fit)
+    if key == "curve":
+        return fit.cells.at_edges(values)
+    return row.in_cells(values) if key == "spread" else values
 
 
 def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:
@@ -576,15 +568,14 @@ def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArr
         "effect": bin_degrees(row, fit.cells),
         "slope": group_degrees(row, "slope") if "slope_df" in row else in_bins,
         "heterogeneity": in_bins,
-        "curve": curve_degrees(row, fit, fit.edges),
-        "cell_curve": curve_degrees(row, fit, fit.pieces.edges),
+        "curve": curve_degrees(row, fit, fit.pieces.edges),
         "average_effect": np.atleast_1d(row_degrees(row)),
         "spread": _degrees_of_spread(row),
     }
 
 
 def _degrees_of_spread(row: FeatureResult) -> FloatArray:
-    if "spread" not in row:
+    if not row.has_spread:
         return np.zeros(0)
-    degrees = np.asarray(row["spread_degrees"].values, dtype=np.float64)
+    degrees = row.spread_sums.degrees
     return np.full(len(degrees), row.attrs["n_groups"] - 1.0) if is_grouped(row) else degrees

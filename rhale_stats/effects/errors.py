@@ -28,8 +28,6 @@ from rhale_stats.effects.fit import (
     SOURCE,
     TARGETS,
     Feature,
-    at_cells,
-    at_edges,
     curve_target,
     effect_variance,
     features_of,
@@ -39,7 +37,7 @@ from rhale_stats.effects.fit import (
 from rhale_stats.effects.spread import spread_errors
 from rhale_stats.models.parametric import Fitted
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
-from rhale_stats.schema.curves import CurveErrors, cell_sizes
+from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
 from rhale_stats.schema.features import given_feature, is_of_outcome, stores_errors
 from rhale_stats.schema.levels import categorical_features
@@ -49,7 +47,7 @@ from rhale_stats.schema.variables import variable, with_variables, without
 
 def values_at(row: FeatureResult, z: FloatArray) -> dict[str, FloatArray]:
     """Effect, heterogeneity and curve of one feature; NaN outside its bins."""
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
     return {
@@ -64,7 +62,7 @@ def errors_at(row: FeatureResult, z: FloatArray) -> dict[str, Any]:
 
     By rows from the moments of the result; by groups of rows those that the result holds.
     """
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
     if has_moments(row) and "n_groups" not in row.attrs:
@@ -102,9 +100,8 @@ def _covariance_of(
     row: FeatureResult, effect_se: FloatArray, slope_se: FloatArray
 ) -> FloatArray | None:
     """Covariance of the effect in the middle of every bin with its slope, of their correlation."""
-    if "effect_slope_correlation" not in row:
-        return None
-    return np.asarray(row["effect_slope_correlation"].values * effect_se * slope_se)
+    correlation = row.effect_slope_correlation
+    return None if correlation is None else correlation * effect_se * slope_se
 
 
 def _stored_covariance(
@@ -129,13 +126,11 @@ def own_error(row: Result, name: str) -> FloatArray:
 
 def _between(row: FeatureResult, z: FloatArray) -> FloatArray:
     """Standard errors of the curve: between two edges at most the mean of theirs."""
-    x_name, name = ("cell_value", "cell_curve_se") if row.has_cells else ("edge_value", "curve_se")
-    values = own_error(row, name)
-    edges = row[x_name].values[: len(values)]
-    is_known = np.isfinite(values) & np.isfinite(edges)
+    values = own_error(row, "curve_se")
+    is_known = np.isfinite(values)
     if not is_known.any():
         return np.full(len(z), np.nan)
-    return np.asarray(np.interp(z, edges[is_known], values[is_known], np.nan, np.nan))
+    return np.asarray(np.interp(z, row.edges[is_known], values[is_known], np.nan, np.nan))
 
 
 # --- standard errors of effects in bins by the central limit theorem ------------------------------
@@ -200,6 +195,7 @@ def _add_errors(
     """The effect with standard errors of all features, which may have been unpacked before."""
     levels = categorical_features(effect)
     clusters: Groups | None = None
+    features = features or features_of(effect)
     if groups is None:
         if levels and stores_errors(effect):
             raise ValueError(
@@ -208,7 +204,7 @@ def _add_errors(
                 f"parameters. Make it again."
             )
         source = SOURCE
-        rows = [_feature_errors(*feature) for feature in features or features_of(effect)]
+        rows = [_feature_errors(*feature) for feature in features]
     else:
         if local is None:
             raise ValueError(
@@ -218,18 +214,17 @@ def _add_errors(
         kind = GroupsInChunks if is_chunked(local) else Clusters
         clusters = kind.of_effect(local, effect, groups)
         source = clusters.source
-        rows = errors_of_groups(features or features_of(effect), clusters)
+        rows = errors_of_groups(features, clusters)
         n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
         effective = min(filter(np.isfinite, n_each), default=np.inf)
         if effective < MIN_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
-    arrays = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
-    _add_numerical_error(effect, arrays)
+    arrays = pad_features(rows, effect.sizes)
+    _add_numerical_error(features, effect, arrays)
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = curve_target(str(effect.attrs["centering"]))
-    targets = {**TARGETS, "curve_se": of_curve, "cell_curve_se": of_curve, "curve_cov": of_curve}
-    targets["cell_curve_cov"] = of_curve
+    targets = {**TARGETS, "curve_se": of_curve, "curve_cov": of_curve}
     targets["effect_cov"] = TARGETS["effect_se"]
     targets["slope_cov"] = TARGETS["slope_se"]
     targets["effect_slope_cov"] = f"{TARGETS['effect_se']}; and slope of the effect in the bin"
@@ -246,7 +241,7 @@ def _add_errors(
             name: variable(name, array, target=targets[name], **facts)
             for name, array in arrays.items()
         }
-        | spread_errors(effect, clusters),
+        | spread_errors([row for row, _ in features], effect, clusters),
     )
     if clusters is not None:
         # Degrees of freedom are one less.
@@ -263,19 +258,14 @@ def _add_errors(
 def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
     """Standard errors of one feature, by name; all NaN where there is no bin."""
     if fit is None:
-        absent = {"slope": "slope" not in row, "cell": "cell_effect" not in row}
-        names = [
-            name for name in TARGETS if not any(absent[part] and part in name for part in absent)
-        ]
+        names = [name for name in TARGETS if "slope" in row or "slope" not in name]
         return dict.fromkeys(names, np.nan)
     if row.is_categorical:
         return _level_errors(row)
-    zero_start = influence.loadings(fit.pieces, fit.edges, "start")
+    zero_start = influence.loadings(fit.pieces, fit.pieces.edges, "start")
     start = np.sqrt(influence.variance(zero_start, influence.parts(zero_start, fit.noise)))
-    # The edges of the bins are among those of the cells.
     loadings = fit.loadings(fit.pieces.edges)
     variance, of_effects = fit.variances(loadings)
-    centred = np.sqrt(variance[np.searchsorted(fit.pieces.edges, fit.edges)])
     residuals = row.residuals
     spread_se, of_average = spread_and_average_errors(row, residuals)
     skewed = fit.cells.skewness()
@@ -283,9 +273,8 @@ def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
         "effect_se": np.sqrt(effect_variance(row, fit)),
         **({"slope_se": np.sqrt(row.bin_noise.slope)} if "slope" in row else {}),
         "heterogeneity_se": spread_se,
-        "curve_se": at_edges(centred, fit),
-        **({"cell_curve_se": at_cells(np.sqrt(variance), fit)} if row.has_cells else {}),
-        "curve_se_start": at_edges(start, fit),
+        "curve_se": fit.cells.at_edges(np.sqrt(variance)),
+        "curve_se_start": fit.cells.at_edges(start),
         "average_effect_se": of_average,
         **row_skewness(row, fit, skewed, loadings, (of_effects, variance)),
     }
@@ -295,7 +284,7 @@ def spread_and_average_errors(
     row: FeatureResult, residuals: ResidualMoments
 ) -> tuple[FloatArray, float]:
     """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
-    n, share = row["n_effective"].values, row["weight_share"].values
+    n, share = row.n_effective, row.weight_share
     by_squares = row.squares
     pieces, variance = row.pieces, row["heterogeneity"].values ** 2
     spread_se = accumulate.heterogeneity_se(variance, residuals.fourth_moment, n)
@@ -309,9 +298,9 @@ def spread_and_average_errors(
 
 def _level_errors(row: FeatureResult) -> Estimates:
     """Standard errors of steps and of the curve over levels, from what was stored with them."""
-    effect_cov, curve_cov = row["effect_cov"].values, row["curve_cov"].values
+    effect_cov, curve_cov = row.effect_cov, row["curve_cov"].values
     start = np.tri(len(curve_cov), len(effect_cov), -1)
-    moments = row.residuals.fourth_moment, row["n_effective"].values
+    moments = row.residuals.fourth_moment, row.n_effective
     return {
         "effect_se": np.sqrt(np.diagonal(effect_cov)),
         **({"slope_se": np.zeros(len(effect_cov))} if "slope" in row else {}),
@@ -330,8 +319,8 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
     dim = "edge" if what == "curve" else "bin"
     if what == "curve":
         values = covariance_at_edges(row, row.fit if row.sizes["bin"] else None)
-    elif row.has_covariance and "effect_cov" in row:
-        values = row["effect_cov"].values
+    elif row.has_covariance:
+        values = row.effect_cov
     else:
         values = np.diag(row["effect_se"].values ** 2)
     se = row["curve_se" if what == "curve" else "effect_se"]
@@ -352,9 +341,9 @@ def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curv
 
 def covariance_at_edges(row: FeatureResult, fit: CurveErrors | None) -> FloatArray:
     """Covariance of the curve of one feature at all edges of its cells; NaN where it has none."""
-    if row.has_covariance and f"{row.curve_name}_cov" in row:
-        return np.asarray(row[f"{row.curve_name}_cov"].values)
-    covariance = np.full((row[row.curve_name].size,) * 2, np.nan)
+    if row.has_covariance and "curve_cov" in row:
+        return np.asarray(row["curve_cov"].values)
+    covariance = np.full((len(row.edges),) * 2, np.nan)
     if fit is not None:
         stretch = fit.cells.edge_stretch
         covariance[stretch, stretch] = fit.covariance(fit.pieces.edges)
@@ -392,20 +381,20 @@ def _warn_of_few(n_groups: int, effective: float) -> None:
     )
 
 
-def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> None:
+def _add_numerical_error(
+    features: Sequence[Feature], effect: xr.Dataset, arrays: dict[str, FloatArray]
+) -> None:
     """Add numerical errors of the mean to standard errors: of a curve, along the axis."""
     error = effect["numerical_error"].values if "numerical_error" in effect else np.zeros(1)
     if not error.any():
         return
-    share, x_mean = [np.nan_to_num(effect[name].values) for name in ("weight_share", "x_mean")]
-    centre = np.sum(share * x_mean, axis=1)[:, None]
-    how = effect.attrs["centering"]
-    if how not in ("mean", "integral"):
-        centre = effect["edge_value"].values[:, :1] if how == "start" else np.array([[float(how)]])
-    place = {"curve_se": effect["edge_value"].values, "effect_se": centre + 1}
-    if "cell_value" in effect:
-        place["cell_curve_se"] = effect["cell_value"].values
-    for name, x in place.items():
-        if name in arrays:
-            arrays[name] = np.hypot(arrays[name], error[:, None] * np.abs(x - centre))
-    arrays["average_effect_se"] = np.hypot(arrays["average_effect_se"], error)
+    edges, how = effect["edge_value"].values, effect.attrs["centering"]
+    if how in ("mean", "integral"):
+        means = [float(np.nansum(row.weight_share * row.x_mean)) for row, _ in features]
+        centre = np.array(means)[:, None]
+    else:
+        centre = edges[:, :1] if how == "start" else np.array([[float(how)]])
+    arrays["curve_se"] = np.hypot(arrays["curve_se"], error[:, None] * np.abs(edges - centre))
+    for name in ("effect_se", "average_effect_se"):
+        along = error.reshape(-1, *[1] * (arrays[name].ndim - 1))
+        arrays[name] = np.hypot(arrays[name], along)

@@ -484,7 +484,9 @@ def feature_estimates(
         "heterogeneity": heterogeneity,
         **({} if slope is None else {"slope": slope}),
         "n_obs": bins.n_obs,
-        "edge_value": edges,
+        "bin_left": edges[:-1],
+        "bin_right": edges[1:],
+        "edge_value": fine_pieces.edges,
         "average_effect": float(np.nansum(share * bins.mean)),
     }
     if squares is not None:
@@ -497,11 +499,7 @@ def feature_estimates(
     x_variance = accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
     estimates["heterogeneity_output"] = accumulate.heterogeneity_output(variance, x_variance, share)
     curve = centred_curve(fine_pieces, fine_pieces.edges, centering)
-    if along is None:
-        return estimates | {"curve": curve}
-    at_bins = np.searchsorted(along.edges, edges)
-    of_cells = {"cell_value": along.edges, "cell_curve": curve, **_squares_of(along)}
-    return estimates | {"curve": curve[at_bins], **of_cells}
+    return estimates | {"curve": curve} | ({} if along is None else _squares_of(along))
 
 
 class _BinFits(NamedTuple):

@@ -38,28 +38,25 @@ TARGETS = {
     "slope_se": "slope of the effect in the bin, White (1980); 0 where it is constant",
     "heterogeneity_se": "standard deviation of the local effects in the bin, math [24]",
     "curve_se": "",  # depends on the centring
-    "cell_curve_se": "",
     "curve_se_start": CURVE_TARGETS["start"],
     "average_effect_se": "mean of the local effects over the rows",
 }
 SOURCE = "rows"
 # What is stored for groups; otherwise it follows from the bins.
 GROUP_COVARIANCES = (
-    *("cell_curve_cov", "effect_cov", "slope_cov", "effect_slope_cov", "curve_cov"),
-    "curve_slope_cov",
+    *("effect_cov", "slope_cov", "effect_slope_cov", "curve_cov", "curve_slope_cov"),
 )
 
 
 # Degrees of freedom of standard errors by groups, and how much those of two bins have in common.
 GROUP_DEGREES = (
     *("effect_df", "effect_overlap", "slope_df", "heterogeneity_df", "curve_df"),
-    *("cell_curve_df", "average_effect_df", "effective_groups", "zero_pvalue"),
-    "constant_pvalue",
+    *("average_effect_df", "effective_groups", "zero_pvalue", "constant_pvalue"),
 )
 
 
 # Skewness of the errors, by which intervals are longer on one side.
-SKEWNESS = ("effect_skewness", "curve_skewness", "cell_curve_skewness", "average_effect_skewness")
+SKEWNESS = ("effect_skewness", "curve_skewness", "average_effect_skewness")
 
 
 def source_of_errors(effect: xr.Dataset, name: str) -> str:
@@ -86,18 +83,6 @@ def features_of(effect: xr.Dataset) -> list[Feature]:
     return [Feature(row, row.fit if row.sizes["bin"] else None) for row in each_feature(effect)]
 
 
-def at_edges(values: FloatArray, fit: CurveErrors) -> FloatArray:
-    """Values at the edges with a curve, (edge, ...), extended to all edges of the bins by NaN."""
-    out = np.full((fit.n_bins + 1, *values.shape[1:]), np.nan)
-    out[fit.edge_slice] = values
-    return out
-
-
-def at_cells(values: FloatArray, fit: CurveErrors) -> FloatArray:
-    """Values at the cell edges with a curve, (edge, ...), extended to all cell edges by NaN."""
-    return accumulate.at_edges(values, fit.cells.stretch, len(fit.cells.bin))
-
-
 def group_degrees(row: FeatureResult, name: str) -> FloatArray:
     """Degrees of freedom of a standard error by groups."""
     return np.asarray(row[f"{name}_df"].values, dtype=np.float64)
@@ -112,10 +97,8 @@ def curve_degrees(row: FeatureResult, fit: CurveErrors, z: FloatArray) -> FloatA
     """Degrees of freedom of the curve of one feature at points within its stretch."""
     if not row.stores_errors:
         return fit.curve_degrees(z)
-    if row.has_cells:
-        degrees = group_degrees(row, "cell_curve")[fit.cells.edge_stretch]
-        return np.interp(z, fit.pieces.edges, degrees)
-    return np.interp(z, fit.edges, group_degrees(row, "curve")[fit.edge_slice])
+    degrees = group_degrees(row, "curve")[fit.cells.edge_stretch]
+    return np.interp(z, fit.pieces.edges, degrees)
 
 
 def bends(edges: FloatArray, z: FloatArray) -> FloatArray:
@@ -133,18 +116,14 @@ def curve_covariance(row: FeatureResult, fit: CurveErrors, z: FloatArray) -> Flo
     """Covariance of a curve at points: of groups from that at edges, and of slopes."""
     if not row.has_covariance:
         return fit.covariance(z)
-    if row.has_cells:
-        # Without the edges beyond a gap between the rows, where the curve is not known.
-        stretch = fit.cells.edge_stretch
-        weight = interpolation(fit.pieces.edges, z)
-        return np.asarray(weight @ row["cell_curve_cov"].values[stretch, stretch] @ weight.T)
-    edges = row["edge_value"].values
-    weight = interpolation(fit.edges, z)
-    total = weight @ row["curve_cov"].values[fit.edge_slice, fit.edge_slice] @ weight.T
-    if not row.slopes.any():
+    # Without the edges beyond a gap between the rows, where the curve is not known.
+    stretch = fit.cells.edge_stretch
+    weight = interpolation(fit.pieces.edges, z)
+    total = weight @ row["curve_cov"].values[stretch, stretch] @ weight.T
+    if row.has_cells or not row.slopes.any():
         return np.asarray(total)
-    bend = bends(edges, z)
-    mixed = weight @ row["curve_slope_cov"].values[fit.edge_slice] @ bend.T
+    bend = bends(row.bin_edges, z)
+    mixed = weight @ row["curve_slope_cov"].values[stretch] @ bend.T
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 
@@ -162,7 +141,7 @@ def spread_degrees(row: FeatureResult) -> FloatArray:
     """Degrees of freedom of the spread in one feature's bins."""
     if row.stores_errors:
         return group_degrees(row, "heterogeneity")
-    n = row["n_effective"].values
+    n = row.n_effective
     degrees = np.maximum(n - 1 - (row.slopes != 0), 0)
     if "squares" in row:
         # The share of the rows that they are is that of their numbers.
@@ -176,7 +155,7 @@ def spread_rows(row: FeatureResult) -> FloatArray:
     By squared precision weights the variance of a mean of squares can be another than of so many
     rows of equal weight (math [24]).
     """
-    n = np.asarray(row["n_effective"].values, dtype=np.float64)
+    n = np.asarray(row.n_effective, dtype=np.float64)
     squares = row.squares
     if squares is None or row.is_categorical:
         return n
@@ -192,9 +171,9 @@ def row_degrees(row: FeatureResult) -> float:
     """Degrees of freedom of one feature's mean over the rows."""
     if row.stores_errors:
         return float(group_degrees(row, "average_effect"))
-    parts = ("n_effective", "weight_share")
-    parts = ("n_level_effective", "level_share") if row.is_categorical else parts
-    n, share = [row[name].values for name in parts]
+    n, share = row.n_effective, row.weight_share
+    if row.is_categorical:
+        n, share = row["n_level_effective"].values, row["level_share"].values
     occupied = share > 0
     return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
 
@@ -207,9 +186,9 @@ def noise_in_the_middle(row: FeatureResult) -> accumulate.Noise:
     noise, away = row.bin_noise, row.pieces.away()
     shared = noise.covariance + away * noise.slope
     effect_se = row["effect_se"].values
-    if "effect_slope_correlation" in row:
+    if row.effect_slope_correlation is not None:
         # With a correlation no variance is negative; those along the axis are of other residuals.
-        shared = row["effect_slope_correlation"].values * effect_se * np.sqrt(noise.slope)
+        shared = row.effect_slope_correlation * effect_se * np.sqrt(noise.slope)
     return accumulate.Noise(effect_se**2, shared, noise.slope)
 
 
@@ -218,7 +197,7 @@ def noise_in_the_middle(row: FeatureResult) -> accumulate.Noise:
 
 def includes_choice(effect: Result) -> bool:
     """Whether standard errors of bin effects include the choice of edges."""
-    if "honest_seed" in effect.attrs or "cell_effect" not in effect:
+    if "honest_seed" in effect.attrs or effect.attrs.get("weighting") != "axis":
         return False
     return has_fact(effect.attrs["bin_rule"], "places_edges")
 
@@ -325,12 +304,9 @@ def _named(
     of_curve: FloatArray | float = 0.0,
     of_average: float = 0.0,
 ) -> Estimates:
-    cell_edges = fit.pieces.edges
-    of_curve = np.broadcast_to(of_curve, cell_edges.shape)
-    positions = np.searchsorted(cell_edges, fit.edges)
+    of_curve = np.broadcast_to(of_curve, fit.pieces.edges.shape)
     return {
-        "effect_skewness": np.zeros(fit.n_bins) if of_effect is None else of_effect,
-        "curve_skewness": at_edges(of_curve[positions], fit),
+        "effect_skewness": np.zeros(row.sizes["bin"]) if of_effect is None else of_effect,
+        "curve_skewness": fit.cells.at_edges(of_curve),
         "average_effect_skewness": of_average,
-        **({"cell_curve_skewness": at_cells(of_curve, fit)} if row.has_cells else {}),
     }

@@ -52,7 +52,6 @@ from rhale_stats.schema.features import (
     given_feature,
     is_grouped,
     is_of_outcome,
-    methods_of,
     stores_errors,
     units_in,
 )
@@ -126,7 +125,7 @@ def equivalence_test(effect: xr.Dataset, delta: float, *, adjust: str = "holm") 
 
 def _small(row: FeatureResult, delta: float) -> Wald:
     """Statistic, degrees of freedom and p-value of the bin with the largest p-value."""
-    slope, half = row.slopes, np.diff(row["edge_value"].values) / 2
+    slope, half = row.slopes, np.diff(row.bin_edges) / 2
     linear = slope != 0
     effect, degrees = row["effect"].values, bin_degrees(row)
     se = [row["effect_se"].values]
@@ -297,7 +296,7 @@ def _monotone(row: FeatureResult, sign: float) -> Wald:
     tested = np.isfinite(se) & (degrees > 0)
     if not tested.any():
         return Wald(reason=meaning.NO_ROWS)
-    skewness, n = _of_effects(row), row["n_effective"].values
+    skewness, n = _of_effects(row), row.n_effective
     if _is_skewed(row, sign):
         # A mean of skewed effects that is low by chance has a small error, too.
         square = np.average((se**2 * n)[tested], weights=degrees[tested])
@@ -316,7 +315,7 @@ def _is_skewed(row: FeatureResult, sign: float) -> bool:
     """Whether skewness of this sign in all bins together is two standard errors from 0."""
     if not has_moments(row):
         return False
-    residuals, n = row.residuals, row["n_effective"].values
+    residuals, n = row.residuals, row.n_effective
     estimable = (n > 1) & np.isfinite(residuals.third_moment)
     second, third = ((part * n)[estimable].sum() for part in residuals[:2])
     n_units = min(float(n[estimable].sum()), float(row.attrs.get("n_groups", np.inf)))
@@ -348,7 +347,7 @@ def _sum_of_squares(row: FeatureResult, null: str) -> Wald:
         shared = noise.covariance[sloped] / noise.mean[sloped]
         slope = row.slopes[sloped] - shared * (effect[sloped] - centre)
         alone = noise.slope[sloped] - shared * noise.covariance[sloped]
-        width = np.diff(row["edge_value"].values)[sloped]
+        width = np.diff(row.bin_edges)[sloped]
         alone = np.sqrt(np.maximum(alone, (least / width) ** 2))
         total += float(np.sum(intervals.normal_score(slope / alone, degrees[sloped]) ** 2))
         df += float(sloped.sum())
@@ -365,7 +364,7 @@ def _contrasts(n_bins: int, null: str) -> FloatArray:
 
 def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
-    contrast, covariance = _contrasts(row.sizes["bin"], null), row["effect_cov"].values
+    contrast, covariance = _contrasts(row.sizes["bin"], null), row.effect_cov
     covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
     variance = np.diagonal(covariance)
     # Satterthwaite's degrees of freedom, as if steps were independent.
@@ -434,7 +433,7 @@ def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     if largest <= 1 or row.is_categorical or _bins_are_cells(row):
         # Here only differences between rows cause a spread.
         p_value, spread = (1.0 if largest <= 1 else 0.0), row["heterogeneity"].values
-        n = np.where(np.isfinite(spread), row["n_effective"].values, 0.0)
+        n = np.where(np.isfinite(spread), row.n_effective, 0.0)
         size = float(np.sqrt(np.average(np.nan_to_num(spread) ** 2, weights=n))) if n.any() else 0.0
         return Wald(largest, float(row.sizes["bin"]), p_value, size=size)
     if column is None:
@@ -443,7 +442,7 @@ def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     x, g = rows.x[position], rows.local_effect[position]
     check_same_rows(row, rows, position)
     ordered = bin_error.ordered_rows(
-        row["edge_value"].values, x, g, None, frequency=False, rng=np.random.default_rng(0)
+        row.bin_edges, x, g, None, frequency=False, rng=np.random.default_rng(0)
     )
     product = bin_error.neighbour_products(ordered.g, least)
     if len(product) < 2:
@@ -464,13 +463,10 @@ def _bins_are_cells(row: FeatureResult) -> bool:
     rule = str(row.attrs.get("bin_rule"))
     is_fixed = rule in RULES and not has_fact(rule, "joins_cells")
     of_ale = row.attrs.get("method") == "ale" and is_fixed
-    if "cell_value" not in row:
+    if not row.has_cells:
         return of_ale
-    if methods_of(row) != ["finite_difference"]:
-        # For derivatives, cells are used only for the curve.
-        return False
-    cells = row["cell_value"].values
-    return np.array_equal(cells[np.isfinite(cells)], row["edge_value"].values)
+    # For derivatives, cells are used only for the curve.
+    return row.method == "finite_difference" and len(row.edges) == len(row.bin_edges)
 
 
 # How far from the middle of a bin its ends are looked at, in halves of its width: neighbours that
@@ -498,7 +494,7 @@ def for_hypotheses(
     if estimand == "effect":
         estimate, names, places = "effect", bin_labels(row), None
     else:
-        estimate, (names, places) = row.curve_name, _places_of_curve(row)
+        estimate, (names, places) = "curve", _places_of_curve(row)
     covariance = vcov(effect, 0, estimand)
     return Estimates(
         names,
@@ -519,7 +515,7 @@ def _places_of_curve(row: FeatureResult) -> tuple[list[str], FloatArray | None]:
     """Names of the places at which a curve is known, and the places if they have an order."""
     if row.is_categorical:
         return level_names(row), None
-    edges = row.cell_edges if row.has_cells else row["edge_value"].values
+    edges = row.edges
     if are_dates(units_in(row)):
         return date_texts(edges, units_in(row)), edges
     return [f"{edge:.6g}" for edge in edges], edges
@@ -546,7 +542,7 @@ def _influences(
     code: IntArray = np.arange(n_units)
     if groups is not None:
         code, n_units, design = units_of_rows(groups, local, np.ones(n_units, dtype=bool))
-    sizes = {"effect": row.sizes["bin"], "curve": row[row.curve_name].size, "average_effect": 1}
+    sizes = {"effect": row.sizes["bin"], "curve": len(row.edges), "average_effect": 1}
     if fit is None:
         return np.zeros((n_units if design is None else len(design.factor), sizes[estimand]))
     if has_own_rows(local):
@@ -564,7 +560,7 @@ def _influences(
     out = gradients.effect if estimand == "effect" else gradients.average_effect
     if estimand == "curve":
         out = np.zeros((len(out), sizes["curve"]))
-        out[:, fit.cells.edge_stretch] = gradients.cell_curve
+        out[:, fit.cells.edge_stretch] = gradients.curve
     if clusters.rows.frequency and groups is None:
         # A row of a frequency weight is as many rows, whose squares are added.
         counts = np.ones(n_units)
@@ -579,7 +575,7 @@ def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None)
         raise ValueError(
             "feature must have numbers that vary; levels and constant features have no axis."
         )
-    edges, n_bins = row["edge_value"].values, row.sizes["bin"]
+    edges, n_bins = row.bin_edges, row.sizes["bin"]
     middle, half, slope = (edges[:-1] + edges[1:]) / 2, np.diff(edges) / 2, row.slopes
     linear = slope != 0
     k = np.repeat(np.arange(n_bins), 1 + linear)

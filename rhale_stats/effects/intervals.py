@@ -14,8 +14,6 @@ from rhale_stats.effects.fit import (
     GROUP_DEGREES,
     SOURCE,
     Feature,
-    at_cells,
-    at_edges,
     bin_degrees,
     curve_degrees,
     group_degrees,
@@ -41,18 +39,17 @@ from rhale_stats.inference.estimate import (
     with_intervals,
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
-from rhale_stats.schema.curves import CurveErrors, cell_sizes
+from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
-from rhale_stats.schema.layout import bin_residuals
-from rhale_stats.schema.padding import Estimates, pad_features
-from rhale_stats.schema.variables import EFFECT_VARIABLES, without
+from rhale_stats.schema.padding import Estimates, pad_features, padded
+from rhale_stats.schema.variables import EFFECT_VARIABLES, variable, with_variables, without
 
 MAKER = "bootstrap(local, effect)"
 VARYING = ("slope", "heterogeneity", "effect", "curve", "average_effect")
 # Replicates of these repeat their bias, which "bca" takes off: it is what they have by default.
 SPREADS = ("heterogeneity", "heterogeneity_index", "heterogeneity_output")
-WITH_ERRORS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect")
+WITH_ERRORS = ("effect", "slope", "heterogeneity", "curve", "average_effect")
 
 
 def confint(
@@ -71,17 +68,40 @@ def confint(
     boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
     results = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
-    effect = without(effect, "cell_curve_ci", "spread_ci")
+    effect = without(effect, "spread_ci", "curve_ci")
     of_spread = SPREADS if method is None else ()
     spreads = {name: results.pop(name) for name in of_spread if name in results}
     out = with_intervals(effect, results | _missing_effect(effect), level, chosen)
-    return with_intervals(out, spreads, level, "bca") if spreads else out
+    out = with_intervals(out, spreads, level, "bca") if spreads else out
+    return _along_edges(out, [row for row, _ in features], "curve_ci", "bin_edge")
 
 
 def confint_of(effect: xr.Dataset, features: Sequence[Feature], level: float) -> xr.Dataset:
     """The effect with intervals by its standard errors; its features are unpacked."""
-    results = estimates(effect, features) | _missing_effect(effect) | spread_estimate(effect)
-    return with_intervals(without(effect, "cell_curve_ci", "spread_ci"), results, level, "normal")
+    rows = [row for row, _ in features]
+    results = estimates(effect, features) | _missing_effect(effect) | spread_estimate(effect, rows)
+    out = with_intervals(without(effect, "spread_ci"), results, level, "normal")
+    return _along_edges(out, rows, "spread_ci", "stretch")
+
+
+def _along_edges(
+    result: xr.Dataset, rows: Sequence[FeatureResult], name: str, dim: str
+) -> xr.Dataset:
+    """The result with intervals along all edges that were made in stretches, or at edges of bins.
+
+    The same where there are none.
+    """
+    if dim not in result.dims:
+        return result
+    short, each = result.variables[name], []
+    for row, ends in zip(rows, short.values, strict=True):
+        if dim == "stretch":
+            each.append(row.in_cells(ends[: len(row.spread_starts)]))
+        else:
+            each.append(row.along_edges(ends[: len(row.bin_edges)]))
+    along = padded(each, [result.sizes["edge"], 2])
+    variables = {name: xr.Variable(("feature", "edge", "ci_bound"), along, short.attrs)}
+    return with_variables(without(result, name), variables)
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
@@ -94,16 +114,20 @@ def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Esti
     results = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
     each = [_degrees(*feature) for feature in features]
     rows = [{name: degrees[name] for name in results} for degrees in each]
-    degrees = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
+    degrees = pad_features(rows, effect.sizes)
     out = {name: estimate._replace(degrees=degrees[name]) for name, estimate in results.items()}
     spread = out["heterogeneity"]._replace(log=True)
     if has_moments(effect) and not stores_errors(effect):
-        of_bins, n = bin_residuals(effect), effect["n_effective"].values
-        moments = CentralMoments(of_bins.third_moment, of_bins.fourth_moment, n)
+        shape = [effect.sizes["bin"]]
+        of_rows = [
+            (row.residuals.third_moment, row.residuals.fourth_moment, row.n_effective)
+            for row, _ in features
+        ]
+        third, fourth, n = [padded(each, shape) for each in zip(*of_rows, strict=True)]
+        moments = CentralMoments(third, fourth, n)
         if "squares" in effect:
-            each = [{"n_effective": spread_rows(row)} for row, _ in features]
-            counted = pad_features(each, effect.sizes["bin"])["n_effective"]
-            moments = moments._replace(n=counted, n_effective=moments.n)
+            counted = padded([spread_rows(row) for row, _ in features], shape)
+            moments = moments._replace(n=counted, n_effective=n)
         spread = spread._replace(moments=moments)
     elif is_grouped(effect) and "parameters" not in effect.attrs and spread.se is not None:
         raised = intervals.shared_error(spread.values, spread.se, np.asarray(spread.degrees))
@@ -144,17 +168,12 @@ def _degrees(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
     """Degrees of freedom of all standard errors of one feature, by name."""
     if fit is None:
         return dict.fromkeys(WITH_ERRORS, np.nan)
-    grouped, bin_residuals = "slope_df" in row, spread_degrees(row)
-
-    of_curve = curve_degrees(row, fit, fit.pieces.edges)
-    # The edges of the bins are among those of the cells.
-    at_bins = of_curve[np.searchsorted(fit.pieces.edges, fit.edges)]
+    grouped, of_spread = "slope_df" in row, spread_degrees(row)
     return {
         "effect": bin_degrees(row, fit.cells),
-        "slope": group_degrees(row, "slope") if grouped else bin_residuals,
-        "heterogeneity": bin_residuals,
-        "curve": at_edges(at_bins, fit),
-        "cell_curve": at_cells(of_curve, fit) if row.has_cells else np.nan,
+        "slope": group_degrees(row, "slope") if grouped else of_spread,
+        "heterogeneity": of_spread,
+        "curve": fit.cells.at_edges(curve_degrees(row, fit, fit.pieces.edges)),
         "average_effect": row_degrees(row),
     }
 
@@ -163,21 +182,35 @@ def replicated(
     effect: xr.Dataset, features: Sequence[Feature], boot: xr.Dataset, method: str
 ) -> dict[str, Estimate]:
     """All that has replicates, and with "studentized" standard errors of these."""
+    rows = [row for row, _ in features]
+    if "heterogeneity_index" in boot and "heterogeneity_index" not in effect:
+        index = np.array([row.heterogeneity_index for row in rows])
+        effect = effect.assign(heterogeneity_index=variable("heterogeneity_index", index))
     names = [str(name) for name in boot.data_vars if f"{name}_ci" in EFFECT_VARIABLES]
     names = [name for name in names if name in effect]
     studentized = method == "studentized"
     if studentized:
         names = [name for name in names if f"{name}_se" in boot]
-    rows = [
+    varying = [
         _varying(*feature, own_facts(boot.isel(feature=k))) for k, feature in enumerate(features)
     ]
-    degrees, shortfall = [
-        pad_features(each, effect.sizes["bin"]) for each in zip(*rows, strict=True)
-    ]
+    degrees, shortfall = [pad_features(each, effect.sizes) for each in zip(*varying, strict=True)]
+
+    def at_bins(along_edges: FloatArray) -> FloatArray:
+        pairs = zip(rows, along_edges, strict=True)
+        each = [values[row.bin_edge_numbers] for row, values in pairs]
+        return padded(each, [effect.sizes["bin"] + 1])
+
     out = {}
     for name, estimate in _with_errors(effect, names).items():
         # Totals are cut as the average effect.
         source = name if name in degrees else "average_effect"
+        if name == "curve":
+            facts = estimate.facts._replace(dims=("feature", "bin_edge"))
+            se = None if estimate.se is None else at_bins(estimate.se)
+            estimate = estimate._replace(values=at_bins(estimate.values), facts=facts, se=se)
+            for of_curve in (degrees, shortfall):
+                of_curve["curve"] = at_bins(of_curve["curve"])
         draws = Replicates(draws_of(boot, name, estimate.facts.dims), str(boot.attrs["source"]))
         if studentized:
             draws = draws._replace(se=draws_of(boot, f"{name}_se", estimate.facts.dims))
@@ -212,9 +245,9 @@ def _varying(
         return resample.shortfall(scheme, n, degrees, n_units, n_strata)
 
     of_effect, of_bins = bin_degrees(row, fit.cells), spread_degrees(row)
-    bin_residuals = short(row["n_effective"].values, of_bins)
+    of_spread = short(row.n_effective, of_bins)
     of_rows = np.array(row_degrees(row))
-    edges, cells = fit.edges, fit.cells
+    cells, edges = fit.cells, fit.pieces.edges
     # In the variance of a curve or an effect, each cell's part is too small by its own factor.
     # Replicates of a cell use its own rows, even if its variance is borrowed.
     of_cells = np.maximum(cells.n_effective - 1 - (cells.pieces.slope != 0), 0.0)
@@ -230,12 +263,12 @@ def _varying(
     return {
         **dict.fromkeys(("slope", "heterogeneity"), of_bins),
         "effect": of_effect,
-        "curve": at_edges(fit.curve_degrees(edges), fit),
+        "curve": fit.cells.at_edges(fit.curve_degrees(edges)),
         "average_effect": of_rows,
     }, {
-        **dict.fromkeys(("slope", "heterogeneity"), bin_residuals),
+        **dict.fromkeys(("slope", "heterogeneity"), of_spread),
         "effect": short_effect,
-        "curve": at_edges(short_curve, fit),
+        "curve": fit.cells.at_edges(short_curve),
         "average_effect": short(of_rows + 1, of_rows),
     }
 
@@ -247,13 +280,14 @@ def _drawn_groups(row: FeatureResult, boot: xr.Dataset) -> tuple[Estimates, Esti
     of as many rows.
     """
     n_strata, scheme = int(boot.attrs["n_strata"]), str(boot.attrs["scheme"])
-    sizes = {"curve": row.sizes["edge"], "average_effect": 0}
+    sizes = {"curve": row.sizes["bin"] + 1, "average_effect": 0}
     degrees, shortfall = {}, {}
     for name in VARYING:
         if f"{name}_df" not in boot:
             continue
         df = np.asarray(boot[f"{name}_df"].values, dtype=np.float64)
         df = df[: sizes.get(name, row.sizes["bin"])] if df.ndim else df
+        df = row.along_edges(df) if name == "curve" else df
         degrees[name] = np.maximum(df - (n_strata - 1), 0.0)
         shortfall[name] = _shortfall_of_groups(scheme, df, n_strata)
     return degrees, shortfall
@@ -276,7 +310,7 @@ def confband_of(
 ) -> xr.Dataset:
     """The effect with bands by its standard errors; its features are unpacked."""
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
-    results = _with_errors(effect, ("curve", "effect", *_cells(effect)))
+    results = _with_errors(effect, ("curve", "effect"))
     effect_se = effect["effect_se"].values
 
     def of_feature(number: int) -> Estimates:
@@ -285,12 +319,8 @@ def confband_of(
     with one_blas_thread:
         rows = in_threads(of_feature, range(len(features)), cpus())
     rows = [{name: quantiles[name] for name in results} for quantiles in rows]
-    quantiles = pad_features(rows, effect.sizes["bin"], **cell_sizes(effect))
+    quantiles = pad_features(rows, effect.sizes)
     return with_bands(effect, results, quantiles, level)
-
-
-def _cells(effect: xr.Dataset) -> tuple[str, ...]:
-    return ("cell_curve",) if "cell_curve_se" in effect else ()
 
 
 def _quantiles(
@@ -303,20 +333,16 @@ def _quantiles(
 ) -> Estimates:
     """Quantiles that hold the curve and the effects of one feature at once."""
     if fit is None:
-        return dict.fromkeys(("curve", "cell_curve", "effect"), np.nan)
+        return dict.fromkeys(("curve", "effect"), np.nan)
     # At all edges of cells, whatever the bins: between two of them the curve is straight.
     z, joint = fit.pieces.edges, _joint_errors(row, fit)
     quantile = joint_quantiles(joint, np.broadcast_to(joint.degrees, z.shape), level, n_draws, rng)
-    out: dict[str, FloatArray | float] = {
-        "curve": at_edges(quantile[np.searchsorted(z, fit.edges)], fit),
-        # A feature of levels beside one that has cells has none.
-        "cell_curve": at_cells(quantile, fit) if row.has_cells else np.nan,
-    }
+    out: dict[str, FloatArray | float] = {"curve": fit.cells.at_edges(quantile)}
     degrees, effect_se = bin_degrees(row, fit.cells), effect_se[: row.sizes["bin"]]
     if not row.has_covariance:
         return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
     has_se = np.isfinite(effect_se)
-    covariance = row["effect_cov"].values[np.ix_(has_se, has_se)]
+    covariance = row.effect_cov[np.ix_(has_se, has_se)]
     of_bins = Joint(covariance, degrees[has_se])
     return {**out, "effect": joint_quantiles(of_bins, degrees, level, n_draws, rng)}
 
@@ -327,9 +353,8 @@ def _joint_errors(row: FeatureResult, fit: CurveErrors) -> Joint:
     if not row.has_covariance:
         covariance = fit.covariance(z)
     else:
-        name = "cell_curve_cov" if row.has_cells else "curve_cov"
         edges = fit.cells.edge_stretch
-        covariance = np.asarray(row[name].values[edges, edges])
+        covariance = np.asarray(row["curve_cov"].values[edges, edges])
     if row.stores_errors:
         return of_one_scale(covariance, curve_degrees(row, fit, z))
     sources = fit.sources(z)

@@ -12,15 +12,14 @@ from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.effects.spread import SPREAD, spread_coordinates
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
-from rhale_stats.schema.layout import with_derived
+from rhale_stats.schema.kinds import EFFECT
+from rhale_stats.schema.layout import METHOD, method_as_attribute
 from rhale_stats.schema.padding import Estimates, pad_features
 from rhale_stats.schema.variables import (
     SQUARE_MOMENTS,
     WEIGHT_PRODUCTS,
-    X_UNITS,
     counted,
     dataset_of,
     software,
@@ -44,12 +43,14 @@ ESTIMATES = (
     "effect",
     "heterogeneity",
     "n_obs",
+    "bin_left",
+    "bin_right",
     "edge_value",
     "curve",
     "average_effect",
     "heterogeneity_output",
     "moments",
-    *SPREAD,
+    "spread",
 )
 # Facts about an estimator that travel with its variable, beside its names and units.
 FACTS: dict[str, dict[str, str | int | float]] = {
@@ -62,7 +63,12 @@ FACTS: dict[str, dict[str, str | int | float]] = {
 
 
 def dataset(
-    local: xr.Dataset, rule: BinRule, centering: str, estimates: Sequence[Estimates], n_rows: int
+    local: xr.Dataset,
+    rule: BinRule,
+    centering: str,
+    weighting: str,
+    estimates: Sequence[Estimates],
+    n_rows: int,
 ) -> xr.Dataset:
     """Everything labelled, padded to the feature with the most bins."""
     names = next((tuple(row) for row in estimates if row), ESTIMATES)
@@ -74,10 +80,10 @@ def dataset(
     if "weight_products" in names:
         attrs = {"long_name": "product"}
         lines["weight_product"] = ("weight_product", list(WEIGHT_PRODUCTS), attrs)
-    if "cell_value" in names:
+    if weighting == "axis":
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)
-    return with_derived(effects_of(local, estimates, names, facts, method, lines))
+    return effects_of(local, estimates, names, facts, method, lines)
 
 
 class Method(NamedTuple):
@@ -108,38 +114,33 @@ def effects_of(
     """
     n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
     max_bins = max(int(n_bins.max()), 1)
-    n_cells = max((len(np.atleast_2d(row.get("moments", [])))) for row in estimates)
-    n_spread = np.array([np.size(row["spread"]) if "spread" in row else 0 for row in estimates])
-    most_spread = max(int(n_spread.max()), 1)
-    arrays = pad_features(
-        [row or dict.fromkeys(names, np.nan) for row in estimates],
-        max_bins,
-        cell=n_cells,
-        cell_edge=n_cells + 1,
-        spread_bin=most_spread,
-        spread_edge=most_spread + 1,
-    )
-    edges = np.asarray(arrays.pop("edge_value"), dtype=np.float64)
-    cell_edges = {"cell_value": arrays.pop("cell_value")} if "cell_value" in arrays else {}
-    spread_edges = arrays.pop("spread_edge_value", None)
+    n_edges = max(max(np.size(row.get("edge_value", 0)) for row in estimates), max_bins + 1)
+    rows = [row or dict.fromkeys(names, np.nan) for row in estimates]
+    arrays = pad_features(rows, {"bin": max_bins, "edge": n_edges})
     facts = {**facts, "curve": {"centering": method.centering}}
-    return dataset_of(
-        {
-            **{
-                name: variable(name, array, **facts.get(name, {}))
-                for name, array in (arrays | cell_edges).items()
+    variables = {
+        name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
+    }
+    about_bins = {name: variables.pop(name) for name in ("bin_left", "bin_right", "edge_value")}
+    edges = arrays["edge_value"]
+    return method_as_attribute(
+        dataset_of(
+            {
+                **variables,
+                **_numerical_errors(local, edges, method.n_rows),
+                **{name: local.variables[name] for name in method.handed_on if name in local},
+                "n_bins": variable("n_bins", n_bins, EFFECT, ("feature",)),
             },
-            **_numerical_errors(local, edges, method.n_rows),
-            **{name: local.variables[name] for name in method.handed_on if name in local},
-        },
-        {
-            **_feature_coordinates(local, n_bins),
-            **_bin_coordinates(edges, n_bins),
-            **_cell_coordinates(n_cells, edges=bool(cell_edges)),
-            **(spread_coordinates(spread_edges, n_spread) if spread_edges is not None else {}),
-            **(more or {}),
-        },
-        _attributes(local, method),
+            {
+                **_feature_coordinates(local, n_bins),
+                "bin": counted("bin", max_bins, "bin"),
+                "edge": counted("edge", n_edges, "edge of a cell"),
+                **about_bins,
+                "moment": ("moment", list(FIELDS), {"long_name": "sum or mean"}),
+                **(more or {}),
+            },
+            _attributes(local, method),
+        )
     )
 
 
@@ -178,37 +179,8 @@ def _feature_coordinates(local: xr.Dataset, n_bins: IntArray) -> dict[str, Any]:
     return {
         **{name: coord for name, coord in coords.items() if {*coord.dims} <= {"feature"}},
         "feature_kind": ("feature", kinds),
-        "local_effect_method": ("feature", np.array(methods_of(local))),
-        "n_bins": ("feature", n_bins, {"long_name": "number of bins"}),
+        METHOD: ("feature", np.array(methods_of(local))),
     }
-
-
-def _bin_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
-    """Numbers and ends of the bins, from the edges of all features (feature, edge)."""
-    max_bins = edges.shape[1] - 1
-    beyond = np.arange(max_bins) >= n_bins[:, None]
-
-    def ends(values: FloatArray, side: str) -> Any:
-        attrs = {"long_name": f"{side} edge of the bin", "units": X_UNITS}
-        return ("feature", "bin"), np.where(beyond, np.nan, values), attrs
-
-    return {
-        "bin": counted("bin", max_bins, "bin"),
-        "edge": counted("edge", max_bins + 1, "edge of a bin"),
-        "bin_left": ends(edges[:, :-1], "left"),
-        "bin_right": ends(edges[:, 1:], "right"),
-        "edge_value": variable("edge_value", edges),
-    }
-
-
-def _cell_coordinates(n_cells: int, *, edges: bool) -> dict[str, Any]:
-    coordinates: dict[str, Any] = {
-        "cell": counted("cell", n_cells, "cell of the curve"),
-        "moment": ("moment", list(FIELDS), {"long_name": "sum or mean"}),
-    }
-    if edges:
-        coordinates["cell_edge"] = counted("cell_edge", n_cells + 1, "its edge")
-    return coordinates
 
 
 def _attributes(local: xr.Dataset, method: Method) -> dict[str, Any]:

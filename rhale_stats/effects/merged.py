@@ -16,7 +16,6 @@ from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.estimates import feature_estimates, own_products
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
-from rhale_stats.effects.spread import without_spread
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names, methods_of
@@ -117,7 +116,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     centering = str(first.attrs["centering"])
     estimates = [_merged(name, each, centering) for name, each in zip(names, rows, strict=True)]
     n_rows = sum(int(part.attrs["n_rows"]) for part in parts)
-    base = without_spread(first).drop_vars(MISSING_EFFECTS, errors="ignore")
+    base = first.drop_vars(MISSING_EFFECTS, errors="ignore")
     for name in ("local_effect_error", "numerical_error"):
         largest = np.max([part[name].values for part in parts], axis=0)
         base = base.assign({name: first[name].variable.copy(data=largest)})
@@ -126,7 +125,8 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
         for name, each in zip(names, rows, strict=True)
         if each[0].sizes["bin"]
     }
-    out = dataset(base, GivenBins(edges), centering, estimates, n_rows)
+    weighting = str(first.attrs["weighting"])
+    out = dataset(base, GivenBins(edges), centering, weighting, estimates, n_rows)
     names_kept = ("weighting", "bin_rule", "bin_parameters")
     precision = max(float(part.attrs.get("answer_precision", 0.0)) for part in parts)
     return out.assign_attrs(
@@ -200,13 +200,13 @@ def _check_edges(name: str, rows: Sequence[FeatureResult]) -> None:
             raise ValueError(
                 f"effects[{number}] must have a feature {name!r} that varies; it is constant there."
             )
-        if not np.array_equal(row["edge_value"].values, rows[0]["edge_value"].values):
+        if not np.array_equal(row.bin_edges, rows[0]["edge_value"].values):
             raise ValueError(
                 f"effects[0] and effects[{number}] must have the same edges of feature {name!r}; "
                 f"got {row.sizes['bin']} bins from {float(row['edge_value'][0]):.6g} to "
                 f"{float(row['edge_value'][-1]):.6g} in effects[{number}]. {advice}."
             )
-        if not np.array_equal(row.cell_edges, rows[0].cell_edges):
+        if not np.array_equal(row.edges, rows[0].edges):
             raise ValueError(
                 f"effects[0] and effects[{number}] must have the same cells of the curve of "
                 f"feature {name!r}. {advice}, or weighting='rows', which has none."
@@ -229,7 +229,7 @@ def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimat
     more: Estimates = {}
     if first.has_cells:
         by_squares = _squares(rows, cells, scales, "cell_", together.means())
-        along = fine.Cells.within(edges, first.cell_edges, together, by_squares)
+        along = fine.Cells(first.edges, first.bin_of_cells, together, by_squares)
         more = own_products(along)
     pooled = [moments.pooled(starts) for moments in cells]
     by_squares, squares = _squares(rows, pooled, scales, "", bins), None

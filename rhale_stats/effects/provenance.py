@@ -82,7 +82,7 @@ def _check_counts(
     row: FeatureResult, rows: Rows, position: int, parameter: str, maker: str
 ) -> None:
     """Raise ``ValueError`` unless these rows have the numbers and weights in ``effect``."""
-    x, edges, name = rows.x[position], row["edge_value"].values, row.name
+    x, edges, name = rows.x[position], row.bin_edges, row.name
     if row.is_categorical:
         code = x.astype(np.int64)
         total = np.bincount(code, rows.weight, len(edges))
@@ -107,7 +107,7 @@ def _check_counts(
             f"the {len(x)} rows of {parameter} give them other numbers of rows. Pass that Dataset, "
             f"or make the effect of this one with bins=GivenBins(edges)."
         )
-    actual, expected = weight / weight.sum(), row["weight_share"].values
+    actual, expected = weight / weight.sum(), row.weight_share
     # Sums differ by rounding; one weight of 10^6 that is 1 % larger is more.
     if not np.allclose(actual, expected, rtol=1e-9, atol=0):
         worst = int(np.argmax(np.abs(actual - expected)))
@@ -131,7 +131,7 @@ def _same_means(row: FeatureResult, rows: Rows, position: int) -> bool:
             total += np.bincount(step[has_step], (w * change)[has_step], n_bins)
             weight += np.bincount(step[has_step], w[has_step], n_bins)
     else:
-        k = binning.bin_index(row["edge_value"].values, x)
+        k = binning.bin_index(row.bin_edges, x)
         total = np.bincount(k, w * g, n_bins).astype(np.float64)
         weight = np.bincount(k, w, n_bins).astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):

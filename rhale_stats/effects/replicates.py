@@ -25,7 +25,6 @@ from rhale_stats.effects.cluster_robust import (
 )
 from rhale_stats.effects.delta_method import row_influences
 from rhale_stats.effects.errors import values_at
-from rhale_stats.effects.fit import at_edges
 from rhale_stats.effects.provenance import check_same_chunks, check_same_rows
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.effects.sizes import SIZES
@@ -48,7 +47,7 @@ from rhale_stats.schema.identity import check_same_output, row_labels
 from rhale_stats.schema.kinds import EFFECT, LOCAL, REPLICATES
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.padding import pad_features
-from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES, GRID_VALUE, counted, variable
 
 
 def with_chosen_bins(
@@ -108,7 +107,7 @@ def _rebinned_replicate(
     out["hits"] = np.zeros((shape[0], shape[1] - 1), dtype=bool)
     out["n_bins"] = effect["n_bins"].values.astype(np.float64)
     for number in np.flatnonzero(effect["n_bins"].values):
-        inner = one_feature(effect, int(number))["edge_value"].values[1:-1]
+        inner = one_feature(effect, int(number)).bin_edges[1:-1]
         out["hits"][number, bin_index(grid[number], inner)] = True
     return out
 
@@ -117,7 +116,7 @@ def common_grid(effect: xr.Dataset, n_grid: int) -> FloatArray:
     """Points along the axis of every feature, (feature, grid); NaN for a constant one."""
     grid = np.full((effect.sizes["feature"], n_grid), np.nan)
     for number in np.flatnonzero(effect["n_bins"].values):
-        edges = one_feature(effect, int(number))["edge_value"].values
+        edges = one_feature(effect, int(number)).bin_edges
         grid[number] = np.linspace(edges[0], edges[-1], n_grid)
     return grid
 
@@ -193,7 +192,7 @@ def in_fixed_bins(
 ) -> xr.Dataset:
     """Replicates in the bins of ``effect``, over (draw, feature, ...)."""
     linear = "slope" in effect and bool((effect["slope"] != 0).any())
-    if request.studentize and linear and "cell_effect" not in effect:
+    if request.studentize and linear and effect.attrs.get("weighting") != "axis":
         raise ValueError(
             "studentize must be False with linear bins and weighting='rows', whose replicates have "
             "no standard errors. "
@@ -239,8 +238,9 @@ def nothing(effect: xr.Dataset, n_draws: int, *, studentize: bool) -> dict[str, 
         names = [name for name in names if not name.endswith("_se")]
     if "slope" not in effect:
         names.remove("slope")
+    sizes = {**effect.sizes, "edge": effect.sizes["bin"] + 1}
     return {
-        name: np.full((n_draws, *[effect.sizes[dim] for dim in EFFECT_VARIABLES[name][0]]), np.nan)
+        name: np.full((n_draws, *[sizes[dim] for dim in EFFECT_VARIABLES[name][0]]), np.nan)
         for name in names
     }
 
@@ -256,14 +256,25 @@ def _fill(
 
 
 def labelled_replicates(replicates: dict[str, FloatArray], effect: xr.Dataset) -> xr.Dataset:
-    """Replicates over draws, features, and what else their variable is over."""
+    """Replicates over draws, features, and bins or the edges of these."""
     data = {}
     for name, values in replicates.items():
-        data[name] = variable(name, values, EFFECT, ("draw", *EFFECT_VARIABLES[name][0]))
+        data[name] = variable(name, values, EFFECT, ("draw", *_over_bins(name)))
     coords = {
-        name: effect.coords[name] for name in effect.coords if not str(name).endswith("e_moment")
+        name: coord.variable
+        for name, coord in effect.coords.items()
+        if {*coord.dims} <= {"feature", "bin"}
     }
-    return xr.Dataset(data, coords)
+    bins = {
+        "n_bins": effect["n_bins"].variable,
+        "bin_edge": counted("bin_edge", effect.sizes["bin"] + 1, "edge of a bin"),
+    }
+    return xr.Dataset(data, coords | bins)
+
+
+def _over_bins(name: str) -> tuple[str, ...]:
+    """Dimensions of a variable of replicates, which have no curve between the edges of bins."""
+    return tuple("bin_edge" if dim == "edge" else dim for dim in EFFECT_VARIABLES[name][0])
 
 
 def _features(
@@ -301,7 +312,7 @@ def _feature_of_levels(row: FeatureResult, rows: Rows, position: int) -> Feature
     """A feature with levels: its rows in order of steps, twice where they are in two."""
     assert rows.sides is not None
     code, weight = rows.x[position].astype(np.int64), rows.weight
-    steps = categories.steps(code, *rows.sides[position], row.sizes["edge"])
+    steps = categories.steps(code, *rows.sides[position], len(row.edges))
 
     def ordered(k: IntArray, row_of: IntArray, g: FloatArray, bins: accumulate.Pieces) -> Any:
         w = None if weight is None else weight[row_of]
@@ -309,7 +320,7 @@ def _feature_of_levels(row: FeatureResult, rows: Rows, position: int) -> Feature
         out = resample.terms(bins, k, place, g, w, frequency=rows.frequency, standard_errors=False)
         return out._replace(order=row_of[out.order])
 
-    none = np.zeros(row.sizes["edge"])
+    none = np.zeros(len(row.edges))
     levels = accumulate.Pieces(none, none, none, none, none, none)
     at_levels = ordered(code, np.arange(rows.n_rows), np.zeros(rows.n_rows), levels)
     terms = ordered(steps.step, steps.row, steps.difference, row.pieces)
@@ -457,8 +468,11 @@ def accelerations(
         estimates.append(dict(zip(ACCELERATIONS, values, strict=True)))
         if units.unit is not None:
             estimates[-1] |= degrees_of_groups(row, row.fit, clusters)
-    arrays = pad_features(estimates, effect.sizes["bin"])
-    return {name: variable(name, values) for name, values in arrays.items()}
+            estimates[-1]["curve_df"] = estimates[-1]["curve_df"][row.bin_edge_numbers]
+    arrays = pad_features(estimates, {"bin": effect.sizes["bin"], "edge": effect.sizes["bin"] + 1})
+    return {
+        name: variable(name, values, EFFECT, _over_bins(name)) for name, values in arrays.items()
+    }
 
 
 def _accelerations(
@@ -474,14 +488,18 @@ def _accelerations(
     return (
         _acceleration(*_powers(effect_influences(cells, fit.cells), size)),
         _acceleration(*_powers(bins.variance, size)),
-        _curve_accelerations(fit, on_curve, size),
+        _curve_accelerations(row, fit, on_curve, size),
     )
 
 
-def _curve_accelerations(fit: CurveErrors, sums: influence.RowSums, size: FloatArray) -> FloatArray:
+def _curve_accelerations(
+    row: FeatureResult, fit: CurveErrors, sums: influence.RowSums, size: FloatArray
+) -> FloatArray:
     """Accelerations of the curve at the edges of the bins, a block of units at a time."""
-    loadings = fit.loadings(fit.edges)
-    second, third = np.zeros((2, len(fit.edges)))
+    edges = row.bin_edges
+    on_stretch = (edges >= fit.pieces.edges[0]) & (edges <= fit.pieces.edges[-1])
+    loadings = fit.loadings(edges[on_stretch])
+    second, third = np.zeros((2, int(on_stretch.sum())))
     for begin in range(0, len(size), influence.BLOCK_ROWS):
         block = slice(begin, begin + influence.BLOCK_ROWS)
         influences = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
@@ -489,7 +507,9 @@ def _curve_accelerations(fit: CurveErrors, sums: influence.RowSums, size: FloatA
         second += share @ square
         square *= influences
         third += share**2 @ square
-    return at_edges(_acceleration(second, third), fit)
+    out = np.full(len(edges), np.nan)
+    out[on_stretch] = _acceleration(second, third)
+    return out
 
 
 def _powers(table: Any, size: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -543,7 +563,7 @@ def bootstrap(local: xr.Dataset, effect: xr.Dataset | None, request: Resampling)
     for row, sums in zip(used, merged, strict=True):
         estimates = estimates_from_sums(row, *of_cells_and_bins(row, sums), centering)
         _fill(out, slice(None), row.position, estimates)
-    counted = float(np.nansum(used[0]["n_effective"].values)) if used else rows.n_rows
+    counted = float(np.nansum(used[0].n_effective)) if used else rows.n_rows
     units = resample.ResampledUnits(None, [np.zeros(1, dtype=np.int64)], np.array([counted]))
     return Replication(labelled_replicates(out, effect), units, effect, {"bins": "fixed"})
 

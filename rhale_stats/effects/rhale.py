@@ -52,8 +52,8 @@ from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS
 from rhale_stats.schema.dimensions import PARTS
-from rhale_stats.schema.feature_result import one_feature
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.parts import inside, over_outputs, over_row_sets
@@ -144,7 +144,7 @@ def rhale(
         the spread of the residuals (ddof 2). Coordinates: ``feature``, ``bin``, ``edge``,
         ``bin_left``, ``bin_right``, ``edge_value``, ``feature_kind``, ``feature_units``. Beyond a
         feature's ``n_bins`` values are NaN and ``n_obs`` is 0. A constant feature has ``n_bins`` 0
-        and ``feature_kind`` "constant". ``effect.rhale.complete()`` writes out what follows from
+        and ``feature_kind`` "constant". ``effect.rhale.in_bins()`` writes out what follows from
         these, such as ``n_effective``, ``curve_std`` (math [9]) and ``heterogeneity_index``.
 
     Raises
@@ -339,7 +339,9 @@ def _estimated(
         return _of_features(local, settings, split, positions, partitions)
 
     parts = in_threads(of_features, range(0, len(names), at_once), threads)
-    effect = dataset(local, rule, settings.centering, [*chain.from_iterable(parts)], rows.n_rows)
+    estimates = [*chain.from_iterable(parts)]
+    how = settings.centering, settings.weighting
+    effect = dataset(local, rule, *how, estimates, rows.n_rows)
     facts = {"weighting": settings.weighting} | split.attrs
     effect.attrs |= facts | rows.fingerprints(names, threads)
     chosen = [partitions.get(name) for name in names]
@@ -450,33 +452,26 @@ def _with_losses(effect: xr.Dataset, losses: Sequence[FloatArray | None]) -> xr.
     )
 
 
-def _may_have_gaps(effect: xr.Variable, curve: xr.Variable, n_bins: xr.Variable) -> bool:
-    """Whether estimates are missing in bins or at edges; a count, as this is asked every time."""
-    if effect.dims != (*n_bins.dims, "bin") or curve.dims != (*n_bins.dims, "edge"):
-        return True
-    n_known, at_edges = [np.sum(~np.isnan(part.values), axis=-1) for part in (effect, curve)]
-    n = n_bins.values
-    return bool((n_known != n).any() or (at_edges != n + (n > 0)).any())
+def _unknown_parts(effect: xr.Dataset) -> tuple[xr.Variable, xr.Variable]:
+    """How many bins have no effect, and whether the curve is unknown somewhere, by feature."""
+    # Variables without their coordinates: alignment would take longer than the estimates.
+    variables = effect.variables
+    has_bin, has_edge = [variables[name].notnull() for name in ("bin_left", "edge_value")]
+    n_empty = (variables["effect"].isnull() & has_bin).sum("bin")
+    unknown = (variables["curve"].isnull() & has_edge).any("edge")
+    return n_empty, unknown & (variables["n_bins"] > 0)
 
 
 def warn_of_gaps(effect: xr.Dataset) -> None:
     """Warn of features whose curve cannot be accumulated along their whole axis, and why."""
-    # Variables without their coordinates: alignment would take longer than the estimates.
-    variables = effect.variables
-    n_bins = variables["n_bins"]
-    if not _may_have_gaps(variables["effect"], variables["curve"], n_bins):
-        return
-    within = xr.Variable("bin", variables["bin"].values) < n_bins
-    n_empty = (variables["effect"].isnull() & within).sum("bin")
-    within_edges = xr.Variable("edge", variables["edge"].values) <= n_bins
-    unknown = (variables["curve"].isnull() & within_edges).any("edge") & (n_bins > 0)
+    n_empty, unknown = _unknown_parts(effect)
     if not n_empty.values.any() and not unknown.values.any():
         return
 
     def by_feature(variable: xr.Variable) -> NDArray[Any]:
         return variable.transpose("feature", ...).values.reshape(effect.sizes["feature"], -1)
 
-    n_bins = n_empty * 0 + n_bins  # of every part
+    n_bins = n_empty * 0 + effect.variables["n_bins"]  # of every part
     bins, gaps = [], []
     for name, own_empty, own_bins, own_unknown in zip(
         feature_names(effect), *map(by_feature, (n_empty, n_bins, unknown)), strict=True
@@ -508,21 +503,17 @@ def warn_of_gaps(effect: xr.Dataset) -> None:
 
 def _warn_of_distant_rows(effect: xr.Dataset) -> None:
     """Warn of features whose bins of equal widths a few distant rows decide on."""
-    if not has_fact(effect.attrs["bin_rule"], "equal_widths") or "cell_share" not in effect:
+    if not has_fact(effect.attrs["bin_rule"], "equal_widths"):
         return
     texts = []
-    for dim in PARTS:
-        effect = effect.isel({dim: 0}) if dim in effect.dims else effect
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
-        share = row["cell_share"].values
-        share = share[np.isfinite(share)]
-        if not len(share):
+    for row in _first_part(effect):
+        if not row.has_cells:
             continue
-        edges = row["cell_value"].values[: len(share) + 1]
-        low, high = inner_ends(edges, share)
+        edges = row.edges
+        low, high = inner_ends(edges, row.cell_share)
         if high - low < NARROW * (edges[-1] - edges[0]):
-            texts.append(f"{name!r} ({low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g})")
+            ends = f"{low:.4g} to {high:.4g} of {edges[0]:.4g} to {edges[-1]:.4g}"
+            texts.append(f"{row.name!r} ({ends})")
     if texts:
         warn(
             f"98 % of the rows lie in less than {NARROW:.0%} of the axis: {', '.join(texts)}. "
@@ -532,13 +523,14 @@ def _warn_of_distant_rows(effect: xr.Dataset) -> None:
         )
 
 
+def _first_part(effect: xr.Dataset) -> list[FeatureResult]:
+    """The features of an effect, of the first output and region."""
+    return each_feature(effect.isel({dim: 0 for dim in PARTS if dim in effect.dims}))
+
+
 def _widest_gap(effect: xr.Dataset, name: str) -> str:
     """The widest stretch without rows of one feature, in words."""
-    row = one_feature(effect.isel({dim: 0 for dim in PARTS if dim in effect.dims}), name)
-    cells = ("cell_value", "cell_share")
-    edges, share = [
-        row[name].values for name in (cells if row.has_cells else ("edge_value", "weight_share"))
-    ]
-    width = np.where(share == 0, np.diff(edges), -np.inf)
+    row = _first_part(effect)[feature_position(effect, name)]
+    width = np.where(row.cell_share == 0, np.diff(row.edges), -np.inf)
     widest = int(np.nanargmax(width))
-    return f"from {edges[widest]:.6g} to {edges[widest + 1]:.6g}"
+    return f"from {row.edges[widest]:.6g} to {row.edges[widest + 1]:.6g}"

@@ -100,7 +100,7 @@ def effect_sizes(
         ],
         strict=True,
     )
-    arrays = pad_features(sizes, effect.sizes["bin"])
+    arrays = pad_features(sizes, effect.sizes)
     out = xr.Dataset(
         {name: variable(name, values) for name, values in arrays.items()},
         {"feature": effect["feature"], "feature_kind": effect["feature_kind"]},
@@ -153,7 +153,7 @@ def _normalised(
         at_edges = scale(curve - centre[..., None])
         share, distance = row["level_share"].values, np.abs(at_edges)
     else:
-        stretch = accumulate.known_stretch(row["weight_share"].values)
+        stretch = accumulate.known_stretch(row.weight_share)
         pieces = row.pieces.stretch(stretch)
         width, slope = np.diff(pieces.edges), slope[..., stretch]
         centred = curve[..., stretch.start : stretch.stop + 1] - centre[..., None]
@@ -179,7 +179,7 @@ def _without_noise(row: FeatureResult, sizes: dict[str, float], square: Square) 
     shrunk = size / raw if raw > 0 else 1.0
     # Without the sign that a product with 0 may have.
     out = {f"{name}_corrected": shrunk * sizes[name] + 0.0 for name in SIZES}
-    index = float(np.nansum(np.diff(row["edge_value"].values) * row["heterogeneity"].values ** 2))
+    index = float(np.nansum(np.diff(row.bin_edges) * row["heterogeneity"].values ** 2))
     index *= float(row[AXIS_SHARE]) if AXIS_SHARE in row else 1.0
     index = index if np.isfinite(sizes["heterogeneity_index"]) else np.nan
     return out | {
@@ -194,10 +194,10 @@ def feature_sizes(
 ) -> tuple[dict[str, float], Square, dict[str, FloatArray]]:
     """Sizes of one feature by name, the square of its curve, and replicates of the sizes."""
     sizes, centre, square = _of_curve(row)
-    for name in ("heterogeneity_index", "heterogeneity_output"):
-        sizes[name] = float(row[name])
+    sizes["heterogeneity_index"] = row.heterogeneity_index
+    sizes["heterogeneity_output"] = float(row["heterogeneity_output"])
     corrected = _without_noise(row, sizes, square)
-    curve = row["curve"].values
+    curve = row.at_bins("curve")
     if scale is not None:
         sizes |= dict.fromkeys(NORMALISED, np.nan)
         corrected |= dict.fromkeys((f"{name}_corrected" for name in NORMALISED), np.nan)
@@ -259,7 +259,7 @@ def square_of_levels(row: FeatureResult) -> Square:
         # As if steps were independent.
         at_levels = np.arange(len(share), dtype=np.float64)
         level = categories.loadings(share, at_levels, "mean").level
-        variance = np.diagonal(row["effect_cov"].values)
+        variance = np.diagonal(row.effect_cov)
         parts = np.einsum("ek,ef,fk->k", level, weight, level) * variance
         denominator = float(satterthwaite(*zip(parts, degrees, strict=True)))
     return quadratic.square(curve, weight, row["curve_cov"].values, denominator)
@@ -295,8 +295,6 @@ def square_of_curve(row: FeatureResult, fit: CurveErrors) -> Square:
 def _stored(row: FeatureResult, fit: CurveErrors, linear: NDArray[np.intp]) -> FloatArray:
     """The covariance that standard errors by groups left behind."""
     stretch = fit.cells.edge_stretch
-    if row.has_cells:
-        return np.asarray(row["cell_curve_cov"].values[stretch, stretch])
     covariance = row["curve_cov"].values[stretch, stretch]
     if len(linear):
         bins = linear + fit.cells.stretch.start

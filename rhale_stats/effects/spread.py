@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,10 +23,10 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
 from rhale_stats.local.rows import Reduction, Rows
-from rhale_stats.schema.feature_result import FeatureResult, each_feature
+from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import is_grouped, resolution
 from rhale_stats.schema.padding import padded
-from rhale_stats.schema.variables import EFFECT_VARIABLES, counted, variable
+from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
 
 if TYPE_CHECKING:
     from rhale_stats.effects.cluster_robust import Groups
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 # A spread below this share of the standard deviation of all local effects counts as none: what is
 # left may be the error of the fitted effect.
 NO_SPREAD = 0.01
-# What every feature has.
-SPREAD = ("spread", "spread_edge_value")
 TARGET = "standard deviation of the local effects in the bin of the spread, math [66]"
 
 
@@ -118,11 +116,8 @@ def spread_between(edges: Sequence[FloatArray], fitted: FittedBins) -> list[dict
         inner = wanted[1:-1] if len(own_edges) > 2 else wanted[:0]
         starts = distinct(np.append(0, 1 + np.searchsorted(middle, inner)))
         bins = sums.selected(residuals, cells).merged(starts)
-        spread = {
-            "spread": np.sqrt(bins.moment("square")),
-            "spread_edge_value": np.append(own_edges[starts], own_edges[-1]),
-        }
-        spreads.append(spread)
+        length = np.diff(starts, append=len(own_edges) - 1)
+        spreads.append({"spread": np.repeat(np.sqrt(bins.moment("square")), length)})
     return spreads
 
 
@@ -144,45 +139,27 @@ def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
 # --- labelled -------------------------------------------------------------------------------------
 
 
-def spread_coordinates(edges: FloatArray, n_bins: IntArray) -> dict[str, Any]:
-    """Numbers of the bins of the spread, and their edges (feature, spread_edge)."""
-    max_bins = edges.shape[1] - 1
-    return {
-        "spread_bin": counted("spread_bin", max_bins, "bin of the spread"),
-        "spread_edge": counted("spread_edge", max_bins + 1, "edge of a bin of the spread"),
-        "spread_edge_value": variable("spread_edge_value", edges),
-        "n_spread_bins": variable("n_spread_bins", n_bins),
-    }
-
-
-def without_spread(effect: xr.Dataset) -> xr.Dataset:
-    """Effects without the spread in bins of its own."""
-    return effect.drop_dims(["spread_bin", "spread_edge"], errors="ignore").drop_vars(
-        "n_spread_bins", errors="ignore"
-    )
-
-
-def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]:
+def spread_errors(
+    features: Sequence[FeatureResult], effect: xr.Dataset, clusters: Groups | None
+) -> dict[str, Any]:
     """Standard errors of the spread, by rows or by groups of rows, as a variable by its name."""
     if "spread" not in effect:
         return {}
-    facts = {"source": "rows", "kind": "central limit theorem", "target": TARGET}
-    if clusters is None:
-        variance, fourth = effect["spread"].values ** 2, effect["spread_fourth_moment"].values
-        # As in math [24], with the degrees of freedom and one more in the place of n.
-        se = heterogeneity_se(variance, fourth, effect["spread_degrees"].values + 1)
-    else:
-        facts["source"] = clusters.source
-        rows = each_feature(effect)
-        se = padded([_group_errors(row, clusters) for row in rows], [effect.sizes["spread_bin"]])
-    return {"spread_se": variable("spread_se", se, **facts)}
+    source = "rows" if clusters is None else clusters.source
+    facts = {"source": source, "kind": "central limit theorem", "target": TARGET}
+    each = [row.in_cells(_errors(row, clusters)) for row in features]
+    return {"spread_se": variable("spread_se", padded(each, [effect.sizes["edge"]]), **facts)}
 
 
-def _group_errors(row: FeatureResult, clusters: Groups) -> FloatArray:
-    """Standard errors of the spread of one feature, from the sums over groups of rows."""
-    if not row.sizes["spread_bin"]:
+def _errors(row: FeatureResult, clusters: Groups | None) -> FloatArray:
+    """Standard errors of the spread of one feature, by rows or from sums over groups of rows."""
+    if not row.has_spread:
         return np.zeros(0)
-    moved, n_groups = clusters.spread_sums(row).influences(row["spread"].values), clusters.n_groups
+    if clusters is None:
+        sums = row.spread_sums
+        # As in math [24], with the degrees of freedom and one more in the place of n.
+        return heterogeneity_se(row.spread**2, sums.moment("fourth"), sums.degrees + 1)
+    moved, n_groups = clusters.spread_sums(row).influences(row.spread), clusters.n_groups
     if clusters.design is not None:
         return np.asarray(np.sqrt(np.sum(clusters.design.units_of_clusters(moved) ** 2, axis=0)))
     return np.asarray(np.sqrt(np.sum(moved**2, axis=0) * n_groups / (n_groups - 1)))
@@ -201,15 +178,15 @@ class _Residuals(NamedTuple):
     def of_rows(cls, row: FeatureResult, rows: Rows, position: int) -> _Residuals:
         x, g = rows.x[position], rows.local_effect[position]
         weight = np.ones(len(x)) if rows.weight is None else rows.weight
-        edges, line, left = _stored_effect(row)
-        k, piece = bin_index(row["spread_edge_value"].values, x), bin_index(edges, x)
+        line, left = row.effect_in_cells
+        k, piece = bin_index(row.spread_edges, x), bin_index(row.edges, x)
         fit = line.mean[piece] + line.slope[piece] * (x - line.x[piece])
         left = left[piece]
-        return cls(k, weight, left, np.where(left > 0, g - fit, 0.0), row.sizes["spread_bin"])
+        return cls(k, weight, left, np.where(left > 0, g - fit, 0.0), len(row.spread_starts))
 
 
 class SpreadSums(NamedTuple):
-    """Sums over the rows of groups, (group, spread_bin): of w l, and of w times the residual^2.
+    """Sums over the rows of groups, (group, stretch): of w l, and of w times the residual^2.
 
     l is the share of the variance that is left in a residual.
     """
@@ -228,47 +205,49 @@ class SpreadSums(NamedTuple):
         return cls(*[part.astype(np.float64).reshape(n_groups, n_bins) for part in sums])
 
     def influences(self, spread: FloatArray) -> FloatArray:
-        """Influences of the groups on the spread, (group, spread_bin); 0 without a spread."""
+        """Influences of the groups on the spread, (group, stretch); 0 without a spread."""
         by = 2 * spread * self.free.sum(axis=0)
         moved = self.square - self.free * spread**2
         return np.asarray(np.where(by > 0, moved, 0.0) / np.where(by > 0, by, 1.0))
 
 
 def weights_of_rows(row: FeatureResult, rows: Rows, position: int) -> sparse.csr_array:
-    """How the spread changes with the local effect of every row, (spread_bin, row)."""
+    """How the spread changes with the local effect of every row, (stretch, row)."""
     k, weight, left, value, n_bins = _Residuals.of_rows(row, rows, position)
     free = np.bincount(k, weight * left, n_bins)
-    by = (2 * row["spread"].values * free)[k]
+    by = (2 * row.spread * free)[k]
     values = np.divide(weight * 2 * value, by, out=np.zeros(len(by)), where=by > 0)
     return sparse.csr_array(sparse.coo_array((values, (k, np.arange(len(k)))), (n_bins, len(k))))
 
 
-def _stored_effect(row: FeatureResult) -> tuple[FloatArray, Line, FloatArray]:
-    """Edges of the pieces of the fitted effect of `_residuals`, their lines, what they leave."""
-    sloped = str(row["local_effect_method"].values) != "finite_difference"
-    return row.cell_edges, *kernel.effect_in_cells(row.moments, [slice(None)] * sloped)
-
-
-def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
-    """The spread with what its intervals are made from, where it has a standard error."""
+def spread_estimate(effect: xr.Dataset, features: Sequence[FeatureResult]) -> dict[str, Estimate]:
+    """The spread in its stretches with what intervals are made from, where it has an error."""
     if "spread_se" not in effect:
         return {}
-    dims, long_name, units = EFFECT_VARIABLES["spread"]
+    _, long_name, units = EFFECT_VARIABLES["spread"]
 
-    def array(name: str) -> FloatArray:
-        return np.asarray(effect.variables[name].transpose(*dims).values, dtype=np.float64)
+    sums = [row.spread_sums if row.has_spread else None for row in features]
 
-    degrees = array("spread_degrees")
+    def stacked(each: Sequence[FloatArray]) -> FloatArray:
+        return padded(each, [max(map(len, each))])
+
+    def stored(name: str) -> FloatArray:
+        pairs = zip(features, effect.variables[name].values, strict=True)
+        return stacked([values[row.spread_starts] for row, values in pairs])
+
+    def computed(of_sums: Callable[[kernel.Residuals], FloatArray]) -> FloatArray:
+        return stacked([np.zeros(0) if part is None else of_sums(part) for part in sums])
+
     source = str(effect["spread_se"].attrs.get("source", "rows"))
-    facts = Facts(dims, long_name, units, TARGET, source)
-    estimate = Estimate(array("spread"), facts, array("spread_se"), degrees, log=True)
+    facts = Facts(("feature", "stretch"), long_name, units, TARGET, source)
+    degrees = computed(lambda part: part.degrees)
+    estimate = Estimate(stored("spread"), facts, stored("spread_se"), degrees, log=True)
     if "spread_df" in effect:
-        return {"spread": estimate._replace(degrees=array("spread_df"))}
+        return {"spread": estimate._replace(degrees=stored("spread_df"))}
     if is_grouped(effect):
         n_groups = effect.coords.get("feature_n_groups", effect.attrs.get("n_groups"))
         of_groups = np.broadcast_to(np.reshape(np.asarray(n_groups), (-1, 1)) - 1.0, degrees.shape)
         return {"spread": estimate._replace(degrees=of_groups)}
-    moments = CentralMoments(
-        array("spread_third_moment"), array("spread_fourth_moment"), degrees + 1
-    )
-    return {"spread": estimate._replace(moments=moments)}
+    third = computed(lambda part: part.moment("third"))
+    fourth = computed(lambda part: part.moment("fourth"))
+    return {"spread": estimate._replace(moments=CentralMoments(third, fourth, degrees + 1))}

@@ -21,7 +21,7 @@ from rhale_stats.effects.fit import bin_degrees, curve_degrees, includes_choice,
 from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread import spread_estimate
-from rhale_stats.effects.values import importances, inner, inner_text
+from rhale_stats.effects.values import beside, importances, inner, inner_text
 from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import (
     by_errors,
@@ -81,6 +81,7 @@ from rhale_stats.printing.text import (
     with_facts,
 )
 from rhale_stats.schema.checks import check_effect, check_local
+from rhale_stats.schema.curves import FeatureCurve
 from rhale_stats.schema.feature_result import (
     FeatureResult,
     Result,
@@ -98,7 +99,6 @@ from rhale_stats.schema.features import (
     units_of,
     with_units,
 )
-from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.parts import over_outputs
@@ -117,9 +117,7 @@ def within_bins(row: FeatureResult) -> FloatArray:
 
     A bin of the spread that only a twentieth of the bin, or less, belongs to does not count there.
     """
-    edges, spread_edges, spread = (
-        row[name].values for name in ("edge_value", "spread_edge_value", "spread")
-    )
+    edges, spread_edges, spread = row.bin_edges, row.spread_edges, row.spread
     left, right = edges[:-1, None], edges[1:, None]
     if len(spread_edges) < 2:
         return np.full((2, len(left)), np.nan)
@@ -136,8 +134,8 @@ def spread_notes(effect: xr.Dataset, *, alone: bool = False) -> list[str]:
     texts = []
     for row in each_feature(effect):
         low, high = within_bins(row)
-        if row.sizes["spread_bin"] > 1 and (high > NOTABLE * low).any():
-            spread = row["spread"].values
+        if len(row.spread_starts) > 1 and (high > NOTABLE * low).any():
+            spread = row.spread
             ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
             texts.append(f"{row.name} ({ends} in {len(spread)} bins of the spread)")
     if not texts:
@@ -150,18 +148,20 @@ def spread_notes(effect: xr.Dataset, *, alone: bool = False) -> list[str]:
 
 def spread_table(row: FeatureResult, level: float) -> PrintedTable | None:
     """The spread of one feature in bins of its own, where it has several, and not very many."""
-    if "spread_se" not in row or not 1 < row.sizes["spread_bin"] <= MAX_LINES:
+    starts = row.spread_starts
+    if "spread_se" not in row or not 1 < len(starts) <= MAX_LINES:
         return None
-    (estimate,) = spread_estimate(row.dataset.expand_dims("feature")).values()
+    (estimate,) = spread_estimate(row.dataset.expand_dims("feature"), [row]).values()
     ends = kept_interval(row, "spread", level)
-    ends = by_errors(estimate, level)[0][0] if ends is None else ends
+    ends = by_errors(estimate, level)[0][0] if ends is None else ends[starts]
+    n_obs = np.rint(row.spread_sums.n_obs).astype(np.int64)
     heads = ["rows", "spread", "std err", *bounds_text(level)]
-    columns = (row["spread"].values, row["spread_se"].values, ends[:, 0], ends[:, 1])
+    columns = (row.spread, row["spread_se"].values[starts], ends[:, 0], ends[:, 1])
     lines = [
         [f"{n}", *[number_text(float(value)) for value in values]]
-        for n, *values in zip(row["spread_n_obs"].values, *columns, strict=True)
+        for n, *values in zip(n_obs, *columns, strict=True)
     ]
-    labels = interval_labels(row["spread_edge_value"].values, units_in(row))
+    labels = interval_labels(row.spread_edges, units_in(row))
     return PrintedTable(lines, heads, labels, "Spread, in bins of its own")
 
 
@@ -209,7 +209,7 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
             }
         )
         if levels:
-            texts = level_names(row) if row.is_categorical else [""] * row.sizes["edge"]
+            texts = level_names(row) if row.is_categorical else [""] * (row.sizes["bin"] + 1)
             frame.insert(4, "level_from", texts[:-1])
             frame.insert(5, "level_to", texts[1:])
         reasons = of_bins(row)
@@ -242,11 +242,8 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     degrees = np.array([row_degrees(row) for row in rows])
     columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
     within = inner(effect)
-    spread, share = [effect.variables[name].values for name in ("heterogeneity", "weight_share")]
-    share = np.where(np.isnan(spread), np.nan, share)
     alike = np.array([is_alike(row)[~np.isnan(row["effect"].values)].all() for row in rows])
-    with np.errstate(invalid="ignore"):
-        squares = np.nansum(share * spread**2, axis=-1) / np.nansum(share, axis=-1)
+    squares = np.array([_mean_square(row) for row in rows])
     extent = np.array([curve_extent(row) for row in each_feature(within)])
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
@@ -256,7 +253,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
             ("heterogeneity_index", within["heterogeneity_index"].values),
         )
     }
-    unordered = is_unordered(effect)
+    unordered, n_spread = is_unordered(effect), [len(row.spread_starts) for row in rows]
     for name in (*WALD, "heterogeneity_output", "heterogeneity_index"):
         columns[name] = np.where(unordered, np.nan, columns[name])
     frame = pd.DataFrame(
@@ -264,7 +261,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
             "term": feature_names(effect),
             "kind": effect["feature_kind"].values.astype(str),
             "n_bins": effect["n_bins"].values,
-            **({"n_spread_bins": effect["n_spread_bins"].values} if "spread" in effect else {}),
+            **({"n_spread_bins": n_spread} if "spread" in effect else {}),
             "n_obs": [rows_used(row) for row in rows],
             **columns,
             "curve_min": extent[:, 0],
@@ -275,17 +272,27 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     return _spoken(frame)
 
 
+def _mean_square(row: FeatureResult) -> float:
+    """Mean square of the heterogeneity over the rows, of bins where it is known."""
+    spread = row["heterogeneity"].values
+    share = np.where(np.isnan(spread), np.nan, row.weight_share)
+    with np.errstate(invalid="ignore"):
+        return float(np.nansum(share * spread**2) / np.nansum(share))
+
+
 def curve_extent(row: FeatureResult) -> tuple[float, float]:
-    """Smallest and largest value of the curve of one feature along the axis."""
-    curve = row.curve
-    if np.isnan(curve.values).all():
+    """Smallest and largest value of the curve of one feature, in the cells that count."""
+    values = row["curve"].values
+    if "cell_share" in row and row.sizes["bin"] and not row.is_categorical:
+        values = np.where(beside(row.cell_share > 0), values, np.nan)
+    if np.isnan(values).all():
         return np.nan, np.nan
     if of_effects(row) == meaning.ZERO:
         return 0.0, 0.0
-    turns = np.zeros(0)
     if not row.has_cells:
+        curve = FeatureCurve(row.edges, values, row.slopes)
         turns = turning_points(curve.edges, row["effect"].values, curve.slope)
-    values = np.concatenate([curve.values, curve.evaluate(turns)])
+        values = np.append(values, curve.evaluate(turns))
     return float(np.nanmin(values)), float(np.nanmax(values))
 
 
@@ -338,7 +345,7 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
         x, g = rows["x"].values, rows["local_effect"].values
         number = pd.array(np.zeros(len(x), dtype=np.int64), dtype="Int64")
         mean, curve = np.full(len(x), np.nan), np.full(len(x), np.nan)
-        edges = row["edge_value"].values
+        edges = row.bin_edges
         inside = np.zeros(len(x), dtype=bool)
         if row.is_categorical != is_categorical(rows):
             raise ValueError(
@@ -577,7 +584,7 @@ def _bias_of_feature(row: FeatureResult) -> list[str]:
     """Number of biased bins of one feature, and the size of their bias."""
     verdict, pvalue = row["verdict"].values, row["bin_error_pvalue_adjusted"].values
     within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
-    share = np.where(np.isfinite(within), row["weight_share"].values, np.nan)
+    share = np.where(np.isfinite(within), row.weight_share, np.nan)
     n_tested = np.isfinite(pvalue).sum()
     with np.errstate(invalid="ignore"):
         mean_square = np.nansum(share * within**2) / np.nansum(share)
@@ -600,7 +607,7 @@ def along_axis(effect: Result) -> bool:
 def _curve_bias(row: FeatureResult) -> float:
     """The largest density bias of the zero-start curve of one feature."""
     of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
-    steps = of_bins * np.diff(row["edge_value"].values)
+    steps = of_bins * np.diff(row.bin_edges)
     is_finite = np.isfinite(steps)
     return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
 
@@ -837,7 +844,7 @@ def _bin_table(
 
 def _level_table(row: FeatureResult, level: float) -> PrintedTable:
     """The curve of one feature at its levels, and their rows."""
-    degrees = curve_degrees(row, row.fit, row["edge_value"].values)
+    degrees = curve_degrees(row, row.fit, row.edges)
     table = pd.DataFrame(estimate_columns(row, "curve", degrees, level))
     wald = _wald_heads(table, "curve", bounds_text(level))
     counts = zip(row["n_level"].values, row["level_share"].values, strict=True)
@@ -934,16 +941,15 @@ def kurtosis(effect: xr.Dataset) -> np.ndarray:
 
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
-    spread, n = [effect.variables[name].values for name in ("heterogeneity", "n_effective")]
-    features = each_feature(effect)
+    return np.array([_kurtosis(row) for row in each_feature(effect)])
+
+
+def _kurtosis(row: FeatureResult) -> float:
+    spread, n = row["heterogeneity"].values, row.n_effective
     with np.errstate(invalid="ignore", divide="ignore"):
-        by_bin = bin_residuals(effect).fourth_moment / spread**4
-    least = np.array([[least_effect(row)] for row in features])
-    usable = np.isfinite(by_bin) & (spread > least) & (n >= 4)
-    rows = np.where(usable, n, 0.0)
-    with np.errstate(invalid="ignore"):
-        total = np.sum(np.where(usable, by_bin, 0.0) * rows, axis=-1)
-        return np.asarray(total / rows.sum(axis=-1))
+        by_bin = row.residuals.fourth_moment / spread**4
+    usable = np.isfinite(by_bin) & (spread > least_effect(row)) & (n >= 4)
+    return float(np.average(by_bin[usable], weights=n[usable])) if usable.any() else np.nan
 
 
 def tail_notes(effect: xr.Dataset) -> list[str]:
@@ -969,9 +975,11 @@ def _heavy_tails(effect: xr.Dataset) -> list[str]:
     # Errors by parameters alone have no skewness.
     other_intervals = ""
     if "effect_skewness" in effect:
-        rows = effect["n_effective"].values[heavy]
-        rows = rows[(rows > 0).sum(axis=-1) > 1]
-        short_bands = bool(((rows > 0) & (rows < MIN_ROWS_OF_BANDS)).any())
+        short_bands = any(
+            ((row.n_effective > 0) & (row.n_effective < MIN_ROWS_OF_BANDS)).any()
+            for row, is_heavy in zip(each_feature(effect), heavy, strict=True)
+            if is_heavy and (row.n_effective > 0).sum() > 1
+        )
         other_intervals = "; those of effects and curves allow for skewness" + (
             f", but bands of effects are too narrow with fewer than {MIN_ROWS_OF_BANDS} rows a bin"
             if short_bands

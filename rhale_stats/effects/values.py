@@ -15,10 +15,17 @@ from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.feature_result import FeatureResult, has_moments, one_feature
+from rhale_stats.schema.feature_result import (
+    FeatureResult,
+    each_feature,
+    has_moments,
+    one_feature,
+)
 from rhale_stats.schema.features import feature_names, feature_position, given_feature
-from rhale_stats.schema.levels import CATEGORICAL, is_categorical, level_names, level_text
-from rhale_stats.schema.variables import GRID_VALUE, with_variables
+from rhale_stats.schema.layout import MOMENTS
+from rhale_stats.schema.levels import is_categorical, level_names, level_text
+from rhale_stats.schema.padding import padded
+from rhale_stats.schema.variables import GRID_VALUE, variable, with_variables
 
 # Between which percentiles of the rows summaries are made, unless others are asked for.
 PERCENTILES = (1.0, 99.0)
@@ -33,50 +40,54 @@ def asked_for(effect: xr.Dataset, percentiles: tuple[float, float] | None) -> xr
 
 
 def inner(effect: xr.Dataset) -> xr.Dataset:
-    """The effect without its cells beyond the percentiles, or bins where there are no cells.
+    """The effect with ``cell_share``, which is 0 in cells beyond the percentiles.
 
     They count as cells without rows do: the curve ends there. A cell with inner rows is kept whole.
     """
+    if MOMENTS not in effect:
+        return effect
     low, high = percentiles_of(effect)
-    variables, changed = effect.variables, dict[str, Any]()
-    levels = np.isin(effect["feature_kind"].values.astype(str), CATEGORICAL)
-    fine, of_axis = np.zeros(len(levels), dtype=bool), np.ones((2, len(levels)))
-    if "cell_share" in effect:
-        fine = np.isfinite(effect["cell_value"].values).any(axis=-1)
-    for share, curve, place, applies in (
-        ("cell_share", "cell_curve", "cell_value", fine),
-        ("weight_share", "curve", "edge_value", ~fine & ~levels),
-    ):
-        if share not in effect or curve not in effect or not applies.any():
-            continue
-        below = np.nan_to_num(effect[share].values).cumsum(axis=-1)
-        total, before = below[:, -1:], np.pad(below, ((0, 0), (1, 0)))[:, :-1]
-        inside = below > total * low / 100 * (1 + 1e-9)
-        inside &= before < total * high / 100 * (1 - 1e-9)
-        inside |= ~applies[:, None]
-        edges = np.pad(inside, ((0, 0), (1, 0))) | np.pad(inside, ((0, 0), (0, 1)))
-        part = _share_of_axis(effect, np.where(edges, effect[place].values, np.nan))
-        of_axis = np.where(applies, part, of_axis)
-        changed[share] = variables[share].copy(data=np.where(inside, variables[share], 0.0))
-        changed[curve] = variables[curve].copy(data=np.where(edges, variables[curve], np.nan))
-    if "heterogeneity_index" in effect:
-        index = variables["heterogeneity_index"]
-        changed["heterogeneity_index"] = index.copy(data=index.values * of_axis[1])
-    return with_variables(effect, {**changed, AXIS_SHARE: ("feature", of_axis[0])})
+    rows, shares, of_axis = (
+        each_feature(effect),
+        list[FloatArray](),
+        np.ones((len(effect.feature), 2)),
+    )
+    for number, row in enumerate(rows):
+        share = row.cell_share
+        if row.sizes["bin"] and not row.is_categorical:
+            below = np.nan_to_num(share).cumsum()
+            before = np.append(0.0, below[:-1])
+            inside = below > below[-1] * low / 100 * (1 + 1e-9)
+            inside &= before < below[-1] * high / 100 * (1 - 1e-9)
+            share = np.where(inside, share, 0.0)
+            of_axis[number] = _share_of_axis(row, row.edges[beside(inside)])
+        shares.append(share)
+    index = np.array([row.heterogeneity_index for row in rows]) * of_axis[:, 1]
+    variables = {
+        "cell_share": (("feature", "edge"), padded(shares, [effect.sizes["edge"]])),
+        "heterogeneity_index": variable("heterogeneity_index", index),
+        AXIS_SHARE: ("feature", of_axis[:, 0]),
+    }
+    return with_variables(effect, variables)
 
 
-def _share_of_axis(effect: xr.Dataset, inner_edges: FloatArray) -> FloatArray:
+def beside(cells: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which edges are those of marked cells."""
+    return np.asarray(np.append(cells, False) | np.append(False, cells))
+
+
+def _share_of_axis(row: FeatureResult, inner_edges: FloatArray) -> FloatArray:
     """Which part of the heterogeneity index, an integral along the axis, lies between edges.
 
-    Shape (2, feature): of unbiased variances, and of those that are divided by the rows.
+    Of unbiased variances, and of those that are divided by the rows.
     """
-    edges, square = effect["edge_value"].values, effect["heterogeneity"].values ** 2
-    low, high = np.fmin.reduce(inner_edges, axis=-1), np.fmax.reduce(inner_edges, axis=-1)
-    clipped = np.clip(edges, low[:, None], high[:, None])
-    n = np.maximum(effect.get("n_effective", effect["n_obs"]).values, 1)
+    edges, square = row.bin_edges, row["heterogeneity"].values ** 2
+    if not len(edges) or not len(inner_edges):
+        return np.ones(2)
+    clipped, n = np.clip(edges, inner_edges[0], inner_edges[-1]), np.maximum(row.n_effective, 1)
     both = np.stack([square, square * (1 - 1 / n)])
-    part, whole = [np.nansum(np.diff(ends, axis=-1) * both, axis=-1) for ends in (clipped, edges)]
-    return np.asarray(np.divide(part, whole, out=np.ones_like(whole), where=whole > 0))
+    part, whole = [np.nansum(np.diff(ends) * both, axis=-1) for ends in (clipped, edges)]
+    return np.asarray(np.divide(part, whole, out=np.ones(2), where=whole > 0))
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:
@@ -104,8 +115,7 @@ def importances(effect: xr.Dataset) -> FloatArray:
             out[number] = categories.sizes(curve, row["level_share"].values)[0]
         elif has_moments(row):
             cells = row.curve_cells
-            at_edges = row["cell_curve"].values if row.has_cells else curve
-            out[number] = _importance(cells.pieces, at_edges, cells.line)
+            out[number] = _importance(cells.pieces, curve, cells.line)
     return out
 
 
@@ -159,16 +169,19 @@ def predict(
 
 def _bin_values(row: FeatureResult, x: FloatArray, what: str) -> tuple[FloatArray, str]:
     """The effect at values, or the spread in its own bins, NaN outside; and the variable used."""
-    source, edges = "effect", row["edge_value"].values
+    source, edges = "effect", row.bin_edges
     if what == "heterogeneity":
         source = "heterogeneity"
-        if row.sizes.get("spread_bin", 0):
-            source, edges = "spread", row["spread_edge_value"].values
+        if row.has_spread:
+            source, edges = "spread", row.spread_edges
     if not len(edges):
         return np.full(np.shape(x), np.nan), source
     inside = (x >= edges[0]) & (x <= edges[-1])
     k = bin_index(edges, np.where(inside, x, edges[0]))
-    values = row.effect_at(x, k) if what == "effect" else row[source].values[k]
+    if what == "effect":
+        values = row.effect_at(x, k)
+    else:
+        values = (row.spread if row.has_spread else row["heterogeneity"].values)[k]
     return np.where(inside, values, np.nan), source
 
 

@@ -21,7 +21,7 @@ from rhale_stats.inference.estimate import Facts, Joint
 from rhale_stats.profiles.data import check_profile, one_profile
 from rhale_stats.schema.checks import check_dataset, check_effect
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
-from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.kinds import ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
@@ -384,11 +384,11 @@ OF_STEPS = ("average_effect", "average_effect_se_rows", *TOTALS[2:])
 OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed", "n_groups")
 # Coordinates that the estimates of one member are read with, and variables that are not needed.
 COORDINATES = (
-    *("feature", "feature_kind", "n_bins", "bin_left", "bin_right", "edge_value", "cell_value"),
+    *("feature", "feature_kind", "bin_left", "bin_right", "edge_value"),
     *("level", "n_levels", "feature_n_groups"),
 )
-AS_VARIABLES = ("n_bins", "bin_left", "bin_right", "edge_value", "cell_value")
-NOT_READ = ("spread", "n_spread", "curve_std", "curve_skew", "cell_curve_skew", "effect_skew")
+AS_VARIABLES = ("bin_left", "bin_right", "edge_value")
+NOT_READ = ("spread", "curve_skew", "effect_skew")
 # Values of one member by name, over (feature, grid) or (feature,).
 Values: TypeAlias = dict[str, FloatArray]
 # These, or why there are none.
@@ -444,11 +444,11 @@ def _one(effect: xr.Dataset, number: int) -> Result:
     """One feature with little more than what its axis needs: selection of all is slow."""
     if PROFILE.holds(effect):
         return one_profile(effect, number)
-    return one_feature(effect[[name for name in ("curve", "cell_value") if name in effect]], number)
+    return one_feature(effect[["curve", "n_bins"]], number)
 
 
 def _points(row: Result) -> FloatArray:
-    return np.asarray(row["grid_value" if "grid" in row.dims else "edge_value"].values)
+    return row.edges if isinstance(row, FeatureResult) else np.asarray(row["grid_value"].values)
 
 
 def _levels(row: Result) -> list[str]:
@@ -501,6 +501,9 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
             out.setdefault(name, np.full((len(grid.names), *np.shape(values)), np.nan))
             out[name][number] = values
     out |= {name: effect[name].values.astype(np.float64) for name in TOTALS if name in effect}
+    if not profile:
+        index = [row.heterogeneity_index for row in each_feature(effect)]
+        out["heterogeneity_index"] = np.array(index)
     # Sums over steps between levels are others in another order of the levels.
     for number in others:
         for name in OF_STEPS:

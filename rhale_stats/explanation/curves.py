@@ -184,7 +184,7 @@ def _bends(row: FeatureResult, grid: FloatArray, curve: FloatArray) -> FloatArra
     """Largest distance of the average ICE curve from a straight line in each bin of an axis."""
     if row.is_categorical or not row.sizes["bin"]:
         return np.zeros(row.sizes["bin"])
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     ends = np.interp(edges, grid, curve)
     away = np.abs(curve - np.interp(grid, edges, ends))
     number = np.clip(np.searchsorted(edges, grid, side="right") - 1, 0, len(edges) - 2)
@@ -195,15 +195,15 @@ def _bends(row: FeatureResult, grid: FloatArray, curve: FloatArray) -> FloatArra
 
 
 def _of_feature(row: FeatureResult, bent: NDArray[np.bool_]) -> NDArray[np.str_]:
-    n_effective = row["n_effective"].values
+    n_effective = row.n_effective
     out = np.where(n_effective < SMALL_ROWS, SMALL, YES).astype(f"<U{len(UNKNOWN)}")
     out[n_effective == 0] = GAP
     if row.is_categorical or not len(out):
         return out
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     width, middle = np.diff(edges), (edges[:-1] + edges[1:]) / 2
-    away = np.abs(row["x_mean"].values - middle)
-    share, axis = row["weight_share"].values, width / (edges[-1] - edges[0])
+    away = np.abs(row.x_mean - middle)
+    share, axis = row.weight_share, width / (edges[-1] - edges[0])
     # A wide bin that hardly any rows are in is mostly width.
     out[(axis > WIDE) & (share < MOSTLY_WIDTH * axis) & (n_effective > 0)] = SMALL
     crowded = (width > WIDE * (edges[-1] - edges[0])) & (away > CROWDED * width)

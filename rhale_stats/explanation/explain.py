@@ -49,7 +49,6 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.outcome.cross_fitting import name_of_outcome
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_position
-from rhale_stats.schema.layout import compact
 from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.padding import filled, padded, stack
 from rhale_stats.schema.validation import validated
@@ -372,8 +371,7 @@ def _of_one(
     }
     groups_of = {name: group for name, group in each.items() if group is not None}
     _name_output(groups_of, name_of_outcome(y, request.table.names))
-    # In the form that users get, as to replace groups of a tree copies all of it.
-    tree = Explanation.from_dict({f"/{name}": compact(group) for name, group in groups_of.items()})
+    tree = Explanation.from_dict({f"/{name}": group for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
     tree.attrs = {
         "method": "explain",
@@ -485,7 +483,7 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
     for row, _ in curves.features:
         name = row.name
         x, g = [values[feature_position(curves.local, name)] for values in columns]
-        edges = np.array([0.0, 1.0]) if is_categorical(row) else row["edge_value"].values
+        edges = np.array([0.0, 1.0]) if is_categorical(row) else row.bin_edges
         if len(edges) < 2 or (is_categorical(row) and int(row["n_levels"]) != 2):
             continue
         usable = np.isfinite(x) & np.isfinite(g)

@@ -87,7 +87,7 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
     numbers_of_edges = row.bin_edge_numbers
     covariance = covariance_at_edges(row, inputs.curves.features[row.position].fit)
     covariance = covariance[np.ix_(numbers_of_edges, numbers_of_edges)]
-    curve, edges, units = row["curve"].values, row["edge_value"].values, units_in(row)
+    curve, edges, units = row.at_bins("curve"), row.bin_edges, units_in(row)
     weigh, ends = np.eye(len(curve)), np.zeros((2, len(curve)))
     if not row.is_categorical:
         x = request.table.column(request.table.names.index(name))
@@ -447,8 +447,7 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
         or not row.sizes["bin"]
     ):
         return ""
-    reach = row["curve_band"].transpose("edge", "ci_bound").values
-    curve = row["curve"].values
+    reach, curve = row.at_bins("curve_band"), row.at_bins("curve")
     middle = _median(row, curve)
     far = (reach[:, 0] > middle + inputs.delta) | (reach[:, 1] < middle - inputs.delta)
     if row.is_categorical:
@@ -459,7 +458,7 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
             return ""
         return f"at {numbers.listed(names)} ({numbers.percent(total)} of the rows)"
     inside = far[:-1] | far[1:]
-    share = row["weight_share"].values[: len(inside)]
+    share = row.weight_share[: len(inside)]
     runs = stretches(inside)
     total = float(share[inside].sum())
     if not runs or total > RARE:
@@ -476,7 +475,7 @@ def _median(row: FeatureResult, curve: FloatArray) -> float:
         value, share = curve, row["level_share"].values[: len(curve)]
     else:
         value = (curve[:-1] + curve[1:]) / 2
-        share = row["weight_share"].values[: len(value)]
+        share = row.weight_share[: len(value)]
     order = np.argsort(value)
     return float(value[order][np.searchsorted(np.cumsum(share[order]), share.sum() / 2)])
 

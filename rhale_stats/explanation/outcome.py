@@ -33,6 +33,7 @@ from rhale_stats.outcome.cross_fitting import (
 )
 from rhale_stats.outcome.debiasing import basis
 from rhale_stats.outcome.outcome_effects import effects_of
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.padding import padded
 
 # Places along a feature, and groups of rows by their prediction, of at least so many rows; rows
@@ -374,7 +375,7 @@ def facts_in_data(
         word = NOT_SHOWN
         if judged[position] <= TEST_SIZE:
             word = YES
-        elif _largest_importance(effect.isel(feature=position)) < delta:
+        elif _largest_importance(one_feature(effect, position)) < delta:
             word = NO
         out[name] |= {
             "in_data": word,
@@ -395,14 +396,14 @@ def facts_in_data(
     return [out[name] for name in features]
 
 
-def _largest_importance(row: xr.Dataset) -> float:
+def _largest_importance(row: FeatureResult) -> float:
     """The largest standard deviation over the rows of a curve within the band; NaN is unknown."""
-    band = np.abs(row["curve_band"].transpose("edge", "ci_bound").values).max(axis=1)
-    if "level_share" in row and str(row["feature_kind"].values) != "continuous":
+    band = np.abs(row["curve_band"].values).max(axis=1)
+    if row.is_categorical:
         share = row["level_share"].values
         occupied = share > 0
         return float(np.sqrt(np.sum(share[occupied] * band[occupied] ** 2)))
-    share = np.nan_to_num(row["weight_share"].values)
+    share = np.nan_to_num(row.weight_share)
     occupied = share > 0
     mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
     return float(np.sqrt(np.sum(share[occupied] * mean_square[occupied])))

@@ -26,6 +26,7 @@ from rhale_stats.regional.regions import effects_of_regions, labelled_matrix
 from rhale_stats.regional.search import SplitSearch, work_of
 from rhale_stats.regional.trees import labelled_tree
 from rhale_stats.schema.dimensions import REGION, with_part_facts
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import concat_features
 from rhale_stats.schema.variables import dataset_of, selected, with_variables
@@ -247,9 +248,7 @@ def _contrast(
 
     The places depend on the rows alone, so that the interval is that of one number.
     """
-    ends = [
-        effect["edge_value"].values[0, [0, int(effect["n_bins"].values[0])]] for effect in effects
-    ]
+    ends = [one_feature(effect, 0).edges[[0, -1]] for effect in effects]
     low, high = max(first for first, _ in ends), min(last for _, last in ends)
     every = np.concatenate([side.variables["x"].values.ravel() for side in sides])
     inside = every[(every >= low) & (every <= high)]

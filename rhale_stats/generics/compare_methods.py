@@ -13,7 +13,7 @@ from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.generics.values import predict
 from rhale_stats.profiles.data import METHOD_NAMES, check_profile, is_nominal, one_profile
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.feature_result import Result, has_moments, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
 from rhale_stats.schema.features import feature_position, methods_of, units_of
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import is_categorical, level_names
@@ -165,23 +165,25 @@ class _Result(NamedTuple):
         _check_levels(self.levels is not None, levels, name)
         if not self.is_profile and "curve_se" not in dataset and has_moments(dataset):
             row = one_feature(std_error(dataset), name)
-        places = row["grid_value" if self.is_profile else "edge_value"].values
+        places = row.edges if isinstance(row, FeatureResult) else row["grid_value"].values
         if not len(places):
             return [nothing] * 3
 
-        def interpolated(variable: str) -> FloatArray:
-            if variable not in row:
-                return nothing
-            at_places = row[variable].values
+        def interpolated(at_places: FloatArray, places: FloatArray = places) -> FloatArray:
             if levels:
                 return _at_levels(self.levels or [], at_places, levels)
             return np.asarray(np.interp(z, places, at_places, np.nan, np.nan))
 
+        if isinstance(row, FeatureResult):
+            std = interpolated(row.curve_spreads[1], row.bin_edges)
+        else:
+            std = interpolated(row["curve_std"].values)
         bent = not (levels or self.is_profile)  # in linear bins
+        has_error = "curve_se" in row and dataset.attrs["centering"] == "mean"
         return [
-            predict(dataset, z, name).values if bent else interpolated("curve"),
-            interpolated("curve_se") if dataset.attrs["centering"] == "mean" else nothing,
-            interpolated("curve_std" if self.is_profile else "curve_std_sum"),
+            predict(dataset, z, name).values if bent else interpolated(row["curve"].values),
+            interpolated(row["curve_se"].values) if has_error else nothing,
+            std,
         ]
 
 
@@ -285,16 +287,16 @@ def _places(rows: Sequence[Result], name: str) -> tuple[FloatArray, FloatArray]:
 
     Rows are assumed to be evenly spread within each bin of the effect that has the most bins.
     """
-    rows = [row for row in rows if row.sizes["bin"]]
+    rows = [row for row in rows if isinstance(row, FeatureResult) and row.sizes["bin"]]
     if not rows:
         return np.empty(0), np.empty(0)
     _check_levels(any(is_categorical(row) for row in rows), [], name)
-    edges = np.concatenate([row["edge_value"].values for row in rows])
+    edges = np.concatenate([row.bin_edges for row in rows])
     z = np.union1d(edges, np.linspace(edges.min(), edges.max(), N_POINTS))
     finest = max(rows, key=lambda row: row.sizes["bin"])
-    below = np.concatenate([[0.0], np.cumsum(np.nan_to_num(finest["weight_share"].values))])
+    below = np.concatenate([[0.0], np.cumsum(np.nan_to_num(finest.weight_share))])
     between = np.concatenate([z[:1], (z[1:] + z[:-1]) / 2, z[-1:]])
-    share = np.diff(np.interp(between, finest["edge_value"].values, below))
+    share = np.diff(np.interp(between, finest.bin_edges, below))
     return z, share / share.sum()
 
 

@@ -245,8 +245,8 @@ def _pool_effects(*results: xr.Dataset) -> xr.Dataset:
 
 def _axes(effect: xr.Dataset) -> str:
     """Features, bins, levels and centering, as a text to compare."""
-    names = [name for name in ("edge_value", "feature_kind", "level") if name in effect.coords]
-    values = [effect[name].values.tolist() for name in names]
+    names = effect.coords.keys() & {"bin_left", "bin_right", "feature_kind", "level"}
+    values = [effect[name].values.tolist() for name in sorted(map(str, names))]
     return repr([feature_names(effect), values, effect.attrs["centering"]])
 
 
@@ -284,11 +284,10 @@ def _covariance(effect: xr.Dataset, number: int, z: FloatArray, name: str) -> Fl
     row, covariance = one_feature(effect, number), vcov(effect, number, name).values
     covariance = np.nan_to_num(covariance)
     if name == "effect":
-        edges = row["edge_value"].values
+        edges = row.bin_edges
         k = np.arange(len(z) - 1) if row.is_categorical else bin_index(edges, z)
         weight = np.eye(len(covariance))[k]
         weight = np.vstack([weight, np.zeros_like(weight[:1])]) if row.is_categorical else weight
     else:
-        edges = row["cell_value" if row.has_cells else "edge_value"].values
-        weight = np.eye(len(z)) if row.is_categorical else interpolation(edges, z)
+        weight = np.eye(len(z)) if row.is_categorical else interpolation(row.edges, z)
     return np.asarray(weight @ covariance @ weight.T)

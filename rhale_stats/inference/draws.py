@@ -34,7 +34,7 @@ CHUNK_DRAWS = 32
 CHUNK_WEIGHTS = 1 << 17
 # What replicates have in common with their result, and how messages call it.
 PLACES = {
-    "edge_value": "edges",
+    **dict.fromkeys(("bin_left", "bin_right"), "edges"),
     "grid_value": "points of the grid",
     **{f"edge_value_{side}": "edges" for side in "ab"},
     **{f"level_{side}": "levels" for side in "ab"},

@@ -10,10 +10,10 @@ from scipy import special
 from rhale_stats.arrays import bin_error
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.models.parametric import STEP
-from rhale_stats.schema.feature_result import FeatureResult, Result
+from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature
 from rhale_stats.schema.features import resolution
-from rhale_stats.schema.layout import bin_residuals
 from rhale_stats.schema.levels import NOMINAL
+from rhale_stats.schema.padding import padded
 
 # Reasons.
 ORDER = "the levels have no order of their own, so this number would depend on an arbitrary order"
@@ -53,7 +53,7 @@ def _has_no_error(row: FeatureResult) -> NDArray[np.bool_]:
 
 def is_zero(row: FeatureResult) -> NDArray[np.bool_]:
     """Bins of one feature whose local effects are all 0 up to numerical error."""
-    half = np.diff(row["edge_value"].values) / 2
+    half = np.diff(row.bin_edges) / 2
     largest = np.abs(row["effect"].values) + np.abs(row.slopes) * half
     return np.asarray(is_alike(row) & (largest <= least_effect(row)))
 
@@ -102,13 +102,17 @@ def linear_bin_error(effect: xr.Dataset, *, significance: float) -> xr.DataArray
     is linear in x, if an F test is significant (Holm over all bins). A change up and down within a
     bin is not detected. (feature, bin).
     """
-    n = effect["n_effective"].values
-    variance = effect["heterogeneity"].values ** 2
-    of_bins, errors = bin_residuals(effect), effect["local_effect_error"].values
-    line, statistic = bin_error.linear_part(variance, of_bins.x_variance, of_bins.x_covariance, n)
+    shape = [effect.sizes["bin"]]
+    of_rows = [
+        (row.n_effective, part.x_variance, part.x_covariance, part.mean)
+        for row, part in ((row, row.residuals) for row in each_feature(effect))
+    ]
+    n, x_variance, x_covariance, mean = [padded(each, shape) for each in zip(*of_rows, strict=True)]
+    variance, errors = effect["heterogeneity"].values ** 2, effect["local_effect_error"].values
+    line, statistic = bin_error.linear_part(variance, x_variance, x_covariance, n)
     least = [
         resolution(means, float(error)) if np.isfinite(means).any() else 0.0
-        for means, error in zip(of_bins.mean, errors, strict=True)
+        for means, error in zip(mean, errors, strict=True)
     ]
     with np.errstate(invalid="ignore", divide="ignore"):
         pvalue = np.where(n >= TESTED_ROWS, 2 * special.stdtr(n - 2, -np.sqrt(statistic)), np.nan)

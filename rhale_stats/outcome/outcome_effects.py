@@ -47,6 +47,7 @@ from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.in_bins import at_bin_edges
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.validation import validated
@@ -59,12 +60,7 @@ USUAL = (10, 90)
 ENDS = (1, 99)
 # A level, or a bin, with fewer rows is said to be thin; the other columns of products, at most.
 THIN, MAX_PRODUCTS = 10, 12
-# Dimensions of a result that these effects do not have.
-NOT_HERE = ("cell", "cell_edge", "spread_bin", "spread_edge")
-UNKNOWN = (
-    *("heterogeneity", "curve_std", "curve_std_sum", "heterogeneity_index"),
-    "heterogeneity_output",
-)
+UNKNOWN = ("heterogeneity", "heterogeneity_output")
 SOURCE, TARGET = "rows and refits of the learner", "effect on the expected outcome"
 # Of the interval of the usual difference.
 LEVEL = 0.95
@@ -423,7 +419,6 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
         "curve_se_start": np.sqrt(np.diagonal(start_cov)),
         "curve_df": np.full(n_bins + 1, degrees),
         "curve_cov": curve_cov,
-        "curve_offset": float(-(centre @ estimate.effect)),
         "average_effect": float(part @ estimate.effect),
         "average_effect_se": float(np.sqrt(average_variance)),
         "average_effect_df": degrees,
@@ -533,11 +528,11 @@ def _labelled(
 ) -> xr.Dataset:
     """The template with the estimates."""
     moments = [_moments(one_feature(effect, name)) for name in feature_names(effect)]
-    effect = effect.drop_dims(NOT_HERE, errors="ignore")
+    effect = at_bin_edges(effect)
     about = {"long_name": "sum or mean"}
-    table = padded(moments, (effect.sizes["bin"], len(FIELDS)))
+    table = padded(moments, (effect.sizes["edge"], len(FIELDS)))
     effect = effect.assign(moments=variable("moments", table)).assign_coords(
-        cell=np.arange(effect.sizes["bin"]), moment=("moment", list(FIELDS), about)
+        moment=("moment", list(FIELDS), about)
     )
     for name in UNKNOWN:
         if name in effect:

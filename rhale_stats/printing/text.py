@@ -136,7 +136,7 @@ def bin_labels(row: Result) -> list[str]:
     if is_categorical(row):
         names = level_names(row)
         return [f"{level} → {other}" for level, other in pairwise(names)]
-    return interval_labels(row["edge_value"].values, units_in(row)) or [str(row["feature"].values)]
+    return interval_labels(row.bin_edges, units_in(row)) or [str(row["feature"].values)]
 
 
 def percent(share: float) -> str:

@@ -417,11 +417,11 @@ def ale_curve(local: xr.Dataset, edges: FloatArray) -> FloatArray:
     """The ALE curve of some rows and its spread, (2, edge); NaN beyond the bins that they reach."""
     effect = quiet_rhale(local, bins=GivenBins(edges), weighting="rows", has_spread=False)
     row = one_feature(effect, 0)
-    begin = row["edge_value"].values[:1]
+    begin = row.bin_edges[:1]
     first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
     out = np.full((2, len(edges)), np.nan)
-    for values, name in zip(out, ("curve", "curve_std_sum"), strict=True):
-        values[first : first + row[name].size] = row[name].values
+    for values, of_bins in zip(out, (row.at_bins("curve"), row.curve_spreads[1]), strict=True):
+        values[first : first + len(of_bins)] = of_bins
     return out
 
 

@@ -315,7 +315,7 @@ def _feature(
         if line.split_by
         else "",
     }
-    answers, places = tree["answers"].to_dataset(), () if levels else row["edge_value"].values
+    answers, places = tree["answers"].to_dataset(), () if levels else row.bin_edges
     facts["groups"] = _groups(region, places, answers) if region is not None else ()
     if levels:
         return ReportFeature(
@@ -336,8 +336,8 @@ def _feature(
 
 
 def _curve(row: FeatureResult, x: Any) -> PictureCurve:
-    band = row["curve_band"].transpose("edge", "ci_bound").values
-    return PictureCurve(np.asarray(x, float), row["curve"].values, band[:, 0], band[:, 1])
+    low, high = row.at_bins("curve_band").T
+    return PictureCurve(np.asarray(x, float), row.at_bins("curve"), low, high)
 
 
 def _of_levels(row: FeatureResult, tree: xr.DataTree, feature: str) -> dict[str, Any]:
@@ -383,7 +383,7 @@ def _of_first_bin(row: FeatureResult) -> ReportSize:
 def _counts(row: FeatureResult) -> Bars | None:
     if not row.sizes["bin"]:
         return None
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     return Bars(edges[:-1], edges[1:], row["n_obs"].values.astype(float))
 
 
@@ -407,7 +407,7 @@ def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
 
 def _stretches(row: FeatureResult) -> tuple[tuple[float, float], ...]:
     """Neighbouring bins whose curve is not known for the same reason."""
-    edges, kinds = row["edge_value"].values, list(map(str, row["reliable"].values))
+    edges, kinds = row.bin_edges, list(map(str, row["reliable"].values))
     out, start = [], 0
     for kind, bins in groupby(kinds[: max(len(edges) - 1, 0)]):
         end = start + len(list(bins))
@@ -446,7 +446,7 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
 
 def _at(row: FeatureResult, x: Any) -> PictureCurve:
     """A group's curve and band at other places than its own edges, which are on straight lines."""
-    curve = _curve(row, row["edge_value"].values)
+    curve = _curve(row, row.bin_edges)
     inside = (x >= curve.x[0]) & (x <= curve.x[-1]) if len(curve.x) else np.zeros(len(x), bool)
     values = (
         np.where(inside, np.interp(x, curve.x, curve_values), np.nan)

@@ -32,7 +32,6 @@ from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.reporting.words import t
 from rhale_stats.schema.features import positions_of
-from rhale_stats.schema.layout import complete, each_result
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
@@ -56,7 +55,7 @@ def _with_bands(tree: xr.DataTree) -> xr.DataTree:
 
 def notebook_html(tree: xr.DataTree, text: str) -> str:
     """HTML for a notebook; ``text`` is shown where styles are not."""
-    content = explained(_with_bands(each_result(tree, complete)))
+    content = explained(_with_bands(tree))
     shown = content.features[:MAX_FEATURES]
     values = {
         "text": text,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_names, is_of_outcome
 from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
-from rhale_stats.schema.layout import complete, is_kept
+from rhale_stats.schema.layout import check_edges
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -24,10 +24,7 @@ REPLICATES_FOR = (
     "confint(effect, boot) or effect_sizes(effect, boot).",
 )
 # Variables that all functions of effects need, and all functions of local effects.
-EFFECT_PARTS = (
-    *("n_obs", "n_effective", "weight_share", "x_mean", "curve_std", "curve_std_sum"),
-    *("average_effect", "heterogeneity_index", "local_effect_error"),
-)
+EFFECT_PARTS = (*("n_obs", "average_effect", "local_effect_error"),)
 EFFECT_COORDINATES = (
     *("feature", "feature_kind", "feature_units", "bin_left", "bin_right", "edge_value"),
 )
@@ -97,8 +94,6 @@ def check_effect(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    if is_kept(result):
-        return result
     result = check_curves(result, parameter, maker)
     _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     _check_shares(result, parameter)
@@ -108,17 +103,16 @@ def check_effect(
 def _check_shares(effect: xr.Dataset, parameter: str) -> None:
     """Raise ``ValueError`` after arithmetic on a whole result, which changes counts and moments.
 
-    The means of the feature lie within the bins, the average effect is that of the moments, and the
-    shares of the weight add up to 1. xarray keeps attributes in arithmetic, so that nothing else
+    The means of the feature lie within the cells, the average effect is that of the moments, and
+    the shares of levels add up to 1. xarray keeps attributes in arithmetic, so that nothing else
     tells ``effect * 2`` from effects.
     """
     variables = effect.variables
-    total = np.nansum(variables["weight_share"].values, axis=-1)
-    total = np.where(_are_moments_of(effect), total, np.nan)
+    fits = _are_moments_of(effect)
     if "level_share" in variables:
-        of_levels = np.nansum(variables["level_share"].values, axis=-1)
-        total = np.where(of_levels == 0, total, of_levels)
-    odd = (variables["n_bins"].values > 0) & ~(np.abs(total - 1) < SHARE_ERROR)
+        total = np.nansum(variables["level_share"].values, axis=-1)
+        fits &= (total == 0) | (np.abs(total - 1) < SHARE_ERROR)
+    odd = (variables["n_bins"].values > 0) & ~fits
     if odd.any():
         position = int(np.flatnonzero(odd)[0])
         raise ValueError(
@@ -130,25 +124,21 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
 
 
 def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
-    """Whether the moments of every feature are of rows in its bins, and of its average effect."""
+    """Whether the moments of every feature are of rows in its cells, and of its average effect."""
     variables = effect.variables
     of_one = variables["edge_value"].dims == ("feature", "edge")
     if "moments" not in variables or is_of_outcome(effect) or not of_one:
         return np.ones(effect.sizes["feature"], dtype=bool)
     names = variables["moment"].values.tolist()
-    moments = variables["moments"].transpose("moment", "feature", ...).values
+    moments = variables["moments"].transpose("moment", "feature", ...).values[..., :-1]
     weight, x_mean, mean = [
         np.nan_to_num(moments[names.index(name)]) for name in ("weight", "x_mean", "mean")
     ]
-    edges = np.full((len(weight), weight.shape[-1] + 1), np.nan)
-    edges[:, : effect.sizes["edge"]] = variables["edge_value"].values
-    if "cell_value" in variables:
-        cells = variables["cell_value"].values
-        edges = np.where(np.isfinite(cells).any(axis=-1, keepdims=True), cells, edges)
+    edges = variables["edge_value"].values
     with np.errstate(invalid="ignore"):
         left, right, slack = edges[:, :-1], edges[:, 1:], 1e-9 * np.diff(edges, axis=-1)
         outside = (x_mean < left - slack) | (x_mean > right + slack)
-        inside = ~(outside & (weight != 0)).any(axis=-1)
+        inside = ~(outside & (weight != 0)).any(axis=-1) & (weight > 0).any(axis=-1)
     average = variables["average_effect"].values
     size = np.abs(mean).max(axis=-1) + np.abs(average)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -161,16 +151,13 @@ def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(result, name, parameter, dims)
-    _check_parts(result, parameter, maker, (), EFFECT_COORDINATES, ("centering",))
-    if "n_bins" not in result.coords and "moments" not in result:
+    _check_parts(result, parameter, maker, ("n_bins",), EFFECT_COORDINATES, ("centering",))
+    if "moments" not in result and result.attrs.get("method") != "truth":
         _lacks(parameter, maker, "variable moments")
-    result = complete(result, parameter)
-    if ("cell_effect" in result) != ("cell_value" in result):
-        _lacks(parameter, maker, "variable cell_effect or cell_value, the cells of its curve")
     if not result.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
     result = in_order(result)
-    _check_bins(result, parameter)
+    check_edges(result, parameter)
     return result
 
 
@@ -209,31 +196,6 @@ def _check_dims(result: xr.Dataset, name: str, parameter: str, dims: tuple[str, 
             f"{parameter} must have the dimensions {' and '.join(dims)}; {name!r} has "
             f"{', '.join(map(str, present)) or 'none'}. Select features with a list, "
             f".sel(feature=['x0']), and keep the names of dimensions."
-        )
-
-
-def _check_bins(effect: xr.Dataset, parameter: str) -> None:
-    """Raise ``ValueError`` unless edges rise and bins lie between them, feature by feature."""
-    variables = effect.variables
-    if variables["edge_value"].dims != ("feature", "edge") or variables["n_bins"].ndim != 1:
-        return  # of several samples, which come here one by one
-    edges, left, right, n_bins = [
-        variables[name].values for name in ("edge_value", "bin_left", "bin_right", "n_bins")
-    ]
-    max_bins = left.shape[1]
-    used = np.arange(max_bins) < n_bins[:, None]
-    enough = edges.shape[1] == max_bins + 1 and (n_bins <= max_bins).all()
-    with np.errstate(invalid="ignore"):
-        fits = enough and (
-            (edges[:, :-1] < edges[:, 1:]) & (left == edges[:, :-1]) & (right == edges[:, 1:])
-        )
-    if not enough or not fits[used].all():
-        names = feature_names(effect)
-        bad = names if not enough else [names[k] for k in np.flatnonzero((used & ~fits).any(1))]
-        raise ValueError(
-            f"{parameter} must have all of its bins, in order, between edges that rise; those of "
-            f"feature {bad[0]!r} are not. Bins must not be selected or sorted: make others with "
-            f"rhale(local, bins=...)."
         )
 
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 from scipy import sparse
 
@@ -51,6 +50,10 @@ class CurveCells:
     def edge_stretch(self) -> slice:
         """Edges of the cells that have a curve."""
         return slice(self.stretch.start, self.stretch.stop + 1)
+
+    def at_edges(self, values: FloatArray) -> FloatArray:
+        """Values at the edges that have a curve, (edge, ...), at all edges; NaN elsewhere."""
+        return accumulate.at_edges(values, self.stretch, len(self.bin))
 
     @cached_property
     def noise(self) -> Noise:
@@ -123,12 +126,6 @@ class CurveCells:
         return np.asarray(np.where(self._has_rows(), pooled, 0.0))
 
 
-def cell_sizes(effect: xr.Dataset) -> dict[str, int]:
-    """Sizes of the dimensions of cells, where an effect has them."""
-    sizes = {dim: effect.sizes[dim] for dim in ("cell", "cell_edge") if dim in effect.sizes}
-    return sizes | {f"{dim}_other": size for dim, size in sizes.items()}
-
-
 class SpreadPieces(NamedTuple):
     """The spread about the effect of one feature, between the edges of both.
 
@@ -157,8 +154,7 @@ class FeatureCurve(NamedTuple):
 class CurveErrors(NamedTuple):
     """Inputs of standard errors for one feature: the cells with a curve, and their noise.
 
-    ``cells`` are all cells, ``pieces`` the cells on the stretch with a curve; ``edges`` are the
-    edges of the bins there, ``edge_slice`` their numbers.
+    ``cells`` are all cells, ``pieces`` those on the stretch with a curve, which is ``curve`` there.
     """
 
     cells: CurveCells
@@ -166,9 +162,6 @@ class CurveErrors(NamedTuple):
     noise: Noise
     places: influence.OwnPlaces | None
     curve: FloatArray
-    edges: FloatArray
-    edge_slice: slice
-    n_bins: int
     centering: str
     # For features with levels: their shares, and the covariance of the curve at the levels.
     level_share: FloatArray | None = None

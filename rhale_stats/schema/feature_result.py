@@ -12,15 +12,20 @@ import xarray as xr
 
 from rhale_stats.arrays import accumulate, influence, skewness
 from rhale_stats.arrays import cells as cell_kernel
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays import spread as spread_kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.cell_moments import CellMoments, residual_moments
-from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray, ResidualMoments
+from rhale_stats.arrays.cell_moments import CellMoments, Line, residual_moments
+from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray, Moments, ResidualMoments
 from rhale_stats.schema.curves import CurveCells, CurveErrors, FeatureCurve, SpreadPieces
 from rhale_stats.schema.features import OWN_FACTS, feature_position, stores_errors
-from rhale_stats.schema.layout import MOMENTS
+from rhale_stats.schema.layout import METHOD, MOMENTS
 from rhale_stats.schema.levels import CATEGORICAL
 from rhale_stats.schema.variables import LINE_MOMENTS, selected
+
+# What is left of a difference of covariances is rounding below this share of them.
+ROUNDING = 32 * np.finfo(np.float64).eps
 
 # What features on an axis have where precision weights differ.
 OF_UNEQUAL_WEIGHTS = frozenset(
@@ -63,20 +68,14 @@ class FeatureResult(dict[str, xr.Variable]):
                 f"one, as in .isel({counts.dims[0]}=0)."
             )
         n_bins = int(counts)
-        sizes = {"bin": n_bins, "edge": n_bins + 1 if n_bins else 0}
+        self.edges = np.zeros(0)
+        if n_bins:
+            edges = self["edge_value"].values
+            self.edges = edges[np.isfinite(edges)]
+        self.pop("edge_value", None)  # its padding is not cut yet
+        self.n_cells = max(len(self.edges) - 1, 0)
+        sizes = {"bin": n_bins, "edge": len(self.edges)}
         sizes |= {f"{dim}_other": size for dim, size in sizes.items()}
-        if "moment" in source.dims:
-            sizes["cell"] = n_bins
-        if "cell_edge" in source.dims:
-            n_edges = int(np.count_nonzero(~np.isnan(self["cell_value"].values)))
-            del self["cell_value"]  # its padding is not cut yet
-            sizes |= {"cell_edge": n_edges, "cell_edge_other": n_edges}
-            # Levels have none.
-            if n_edges or "moment" not in source.dims:
-                sizes["cell"] = max(n_edges - 1, 0)
-        if "spread_bin" in source.dims:
-            n_spread = int(self["n_spread_bins"])
-            sizes |= {"spread_bin": n_spread, "spread_edge": n_spread + 1 if n_spread else 0}
         self.sizes: dict[Hashable, int] = {
             dim: min(size, sizes.get(str(dim), size))
             for dim, size in source.sizes.items()
@@ -161,6 +160,31 @@ class FeatureResult(dict[str, xr.Variable]):
     # --- bins ---
 
     @cached_property
+    def bin_edges(self) -> FloatArray:
+        """Edges of the bins, which are among those of the cells."""
+        return np.append(self["bin_left"].values, self["bin_right"].values[-1:])
+
+    @cached_property
+    def bin_edge_numbers(self) -> IntArray:
+        """Numbers of the edges of the bins among those of the cells."""
+        return np.searchsorted(self.edges, self.bin_edges)
+
+    @property
+    def bin_starts(self) -> IntArray:
+        """First cell of every bin."""
+        return self.bin_edge_numbers[:-1]
+
+    def at_bins(self, name: str) -> FloatArray:
+        """A variable along the edges of the cells, at those of the bins: (edge of a bin, ...)."""
+        return np.asarray(self[name].values[self.bin_edge_numbers])
+
+    def along_edges(self, at_bins: FloatArray) -> FloatArray:
+        """Values at the edges of the bins, (edge of a bin, ...), along those of the cells."""
+        out = np.full((len(self.edges), *at_bins.shape[1:]), np.nan)
+        out[self.bin_edge_numbers] = at_bins
+        return out
+
+    @cached_property
     def slopes(self) -> FloatArray:
         """Slope of the effect in every bin; 0 where it is constant in the bin."""
         if "slope" not in self:
@@ -178,6 +202,33 @@ class FeatureResult(dict[str, xr.Variable]):
         return np.asarray(self["effect"].values[k] + self.slopes[k] * away)
 
     @cached_property
+    def means(self) -> Moments:
+        """Weights and means of the bins by their rows."""
+        return self.moments.pooled(self.bin_starts, degree=2).means()
+
+    @cached_property
+    def n_effective(self) -> FloatArray:
+        """Effective number of rows in every bin; of a result without moments, all its rows."""
+        if MOMENTS not in self:
+            return np.asarray(self["n_obs"].values, dtype=np.float64)
+        return sums.n_effective(self.means)
+
+    @cached_property
+    def weight_share(self) -> FloatArray:
+        """Share of the total weight in every bin; of levels, at both ends of every step."""
+        if self.is_categorical:
+            levels = self["level_share"].values
+            return np.asarray(levels[:-1] + levels[1:])
+        if not self.has_cells:
+            return self.cell_share
+        return np.asarray(self.means.weight / self.means.weight.sum())
+
+    @property
+    def x_mean(self) -> FloatArray:
+        """Mean of the feature in every bin."""
+        return self.means.x_mean
+
+    @cached_property
     def residuals(self) -> ResidualMoments:
         """Moments of the local effects about the means, or lines, of the bins.
 
@@ -185,16 +236,16 @@ class FeatureResult(dict[str, xr.Variable]):
         """
         if MOMENTS not in self:
             none = np.zeros(self.sizes["bin"])
-            return ResidualMoments(none, none, none, none, none, None, self.bin_means)
+            return ResidualMoments(none, none, none, none, none, None, self["effect"].values)
         slope = self.slopes if "slope" in self else None
         return residual_moments(self.moments, self.bin_starts, slope)
 
     @cached_property
     def bin_means(self) -> FloatArray:
         """Mean of the local effects of the rows in every bin: a line's at ``x_mean``."""
-        if self.has_cells and MOMENTS in self and not self.is_categorical:
-            return self.moments.pooled(self.bin_starts, degree=2).means().mean
-        away = np.where(self.slopes == 0, 0.0, self["x_mean"].values - self.middle)
+        if self.has_cells:
+            return self.means.mean
+        away = np.where(self.slopes == 0, 0.0, self.x_mean - self.middle)
         return np.asarray(self["effect"].values + self.slopes * away)
 
     @cached_property
@@ -202,12 +253,12 @@ class FeatureResult(dict[str, xr.Variable]):
         """Bins by their rows, with their lines."""
         residuals = self.residuals
         return Pieces(
-            self["edge_value"].values,
+            self.bin_edges,
             residuals.mean,
             self.slopes,
-            self["x_mean"].values,
+            self.x_mean,
             residuals.x_variance,
-            self["weight_share"].values,
+            self.weight_share,
         )
 
     @cached_property
@@ -219,8 +270,7 @@ class FeatureResult(dict[str, xr.Variable]):
     def bin_noise(self) -> Noise:
         """Noise of the means and slopes of the bins by their rows."""
         line = self._line if self.squares is None else self.squares[:, OF_LINES]
-        n_effective = self["n_effective"].values
-        return accumulate.line_noise(self._variance_of_means, self.pieces, line, n_effective)
+        return accumulate.line_noise(self._variance_of_means, self.pieces, line, self.n_effective)
 
     @property
     def _line(self) -> FloatArray:
@@ -235,47 +285,104 @@ class FeatureResult(dict[str, xr.Variable]):
             return np.asarray(self["robust_variance"].values)
         return np.asarray(self["heterogeneity"].values ** 2)
 
+    @cached_property
+    def effect_cov(self) -> FloatArray:
+        """Covariance of the effects, which groups, parameters or levels have.
+
+        Steps between levels are differences of the curve.
+        """
+        if not self.is_categorical or self.stores_errors:
+            return np.asarray(self["effect_cov"].values)
+        covariance = self["curve_cov"].values
+        steps = np.diff(np.diff(covariance, axis=0), axis=1)
+        largest = np.nanmax(np.abs(covariance), initial=0.0)
+        return np.where(np.abs(steps) <= ROUNDING * largest, 0.0, steps)
+
+    @cached_property
+    def effect_slope_correlation(self) -> FloatArray | None:
+        """Correlation of the effect in the middle of every bin with its slope.
+
+        None without lines, and of means over the rows.
+        """
+        if "effect_slope_correlation" in self:
+            return np.asarray(self["effect_slope_correlation"].values)
+        if "slope" not in self or not self.has_cells or MOMENTS not in self:
+            return None
+        cells, bin_of = self.moments, self.bin_of_cells
+        lines = sums.selected(Line.through(self.means, self.slopes), bin_of)
+        products = lines.sums(cells, sums.LEVEL_POWERS)
+        width = np.diff(self.edges)
+        return cell_kernel.slope_correlation(products, width, cells.weight, bin_of, self.slopes)
+
+    @cached_property
+    def heterogeneity_index(self) -> float:
+        """The heterogeneity index, math [10]."""
+        if "heterogeneity_index" in self:
+            return float(self["heterogeneity_index"])
+        if np.isnan(self["heterogeneity"].values).all():
+            return float("nan")
+        bins, ddof = self.means, 1 + (self.slopes != 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Of the residuals, as the heterogeneity is (math [6]).
+            freedom = bins.weight - ddof * bins.weight_sq / bins.weight
+            squares = np.nan_to_num(self["heterogeneity"].values ** 2 * freedom)
+        return float(accumulate.heterogeneity_index(squares, bins.weight, np.diff(self.bin_edges)))
+
+    @property
+    def curve_offset(self) -> float:
+        """What was subtracted from the curve that begins at 0."""
+        values = self["curve"].values
+        with_curve = values[np.isfinite(values)]
+        return 0.0 - float(with_curve[0]) if len(with_curve) else float("nan")
+
+    @cached_property
+    def curve_spreads(self) -> tuple[FloatArray, FloatArray]:
+        """``curve_std`` and ``curve_std_sum`` at the edges of the bins, math [9]."""
+        if "curve_std" in self:
+            return self.at_bins("curve_std"), self.at_bins("curve_std_sum")
+        curve, heterogeneity = self.at_bins("curve"), self["heterogeneity"].values
+        return accumulate.spread_along(curve, heterogeneity, np.diff(self.bin_edges))
+
     # --- cells ---
 
     @cached_property
-    def cell_edges(self) -> FloatArray:
-        """Edges of the cells that the curve is accumulated from; none without cells."""
-        edges = self["cell_value"].values if "cell_effect" in self else np.zeros(0)
-        return np.asarray(edges[np.isfinite(edges)])
-
-    @cached_property
     def has_cells(self) -> bool:
-        """Whether the curve is accumulated from cells finer than the bins."""
-        return len(self.cell_edges) > 0
+        """Whether the curve is accumulated from means of cells, and not from lines of bins.
+
+        The effects of bins are then averages along the axis.
+        """
+        along_axis = str(self.attrs.get("weighting")) == "axis" and MOMENTS in self
+        return along_axis and not self.is_categorical and bool(self.sizes["bin"])
 
     @cached_property
     def moments(self) -> CellMoments:
-        """Moments in the cells of the curve; without cells, in the bins."""
-        n_cells = len(self.cell_edges) - 1 if self.has_cells else self.sizes["bin"]
-        return CellMoments(np.ascontiguousarray(self[MOMENTS].values[:n_cells].T))
+        """Moments in the cells."""
+        return CellMoments(np.ascontiguousarray(self[MOMENTS].values[: self.n_cells].T))
 
     @cached_property
-    def bin_starts(self) -> IntArray:
-        """First cell of every bin."""
-        return self.bin_edge_numbers[:-1] if self.has_cells else np.arange(self.sizes["bin"])
+    def bin_of_cells(self) -> IntArray:
+        """The bin of every cell."""
+        return np.repeat(np.arange(self.sizes["bin"]), np.diff(self.bin_edge_numbers))
 
     @cached_property
-    def bin_edge_numbers(self) -> IntArray:
-        """Numbers of the edges of the bins among the edges of the curve."""
-        edges = self["edge_value"].values
-        return np.searchsorted(self.cell_edges, edges) if self.has_cells else np.arange(len(edges))
+    def cell_share(self) -> FloatArray:
+        """Share of the total weight in every cell; 0 where a cell is left out."""
+        if "cell_share" in self:
+            return np.asarray(self["cell_share"].values[: self.n_cells])
+        weight = self.moments.weight
+        return np.asarray(weight / weight.sum())
 
     @cached_property
     def curve_cells(self) -> CurveCells:
-        """The cells that the curve is accumulated from."""
+        """The cells that the curve is accumulated from, or the bins with their lines."""
         sign = float(self["skewness_sign"].values) if "skewness_sign" in self else None
         if not self.has_cells:
-            n_rows = self["error_rows" if "error_rows" in self else "n_effective"].values
+            n_rows = self["error_rows"].values if "error_rows" in self else self.n_effective
             return CurveCells(
                 self.pieces,
                 np.arange(self.sizes["bin"]),
                 self._variance_of_means,
-                self["n_effective"].values,
+                self.n_effective,
                 np.maximum(n_rows - 1 - (self.slopes != 0), 0.0),
                 self.residuals.x_covariance,
                 self._line,
@@ -285,10 +392,9 @@ class FeatureResult(dict[str, xr.Variable]):
                 third=self._third_of_bins,
                 sign=sign,
             )
-        cells = cell_kernel.Cells.within(self["edge_value"].values, self.cell_edges, self.moments)
-        used = slice(0, len(cells.bin))
-        share = self["cell_share"].values[used]
-        means, none = cells.means, np.zeros(used.stop)
+        cells = cell_kernel.Cells(self.edges, self.bin_of_cells, self.moments)
+        n_cells, share = len(cells.bin), self.cell_share
+        means, none = cells.means, np.zeros(n_cells)
         n_effective, squares = cells.n_effective, None
         variance, degrees = cells.variance
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -297,7 +403,7 @@ class FeatureResult(dict[str, xr.Variable]):
         third = skewness.third_cumulant(third_moment, n_effective)
         if "cell_squares" in self:
             variance, degrees, squares, third = [
-                np.asarray(self[f"cell_{name}"].values[used])
+                np.asarray(self[f"cell_{name}"].values[:n_cells])
                 for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
             ]
         return CurveCells(
@@ -307,7 +413,7 @@ class FeatureResult(dict[str, xr.Variable]):
             n_effective,
             degrees,
             x_covariance,
-            np.zeros((used.stop, len(LINE_MOMENTS))),
+            np.zeros((n_cells, len(LINE_MOMENTS))),
             accumulate.known_stretch(share),
             shared=True,
             squares=squares,
@@ -323,24 +429,19 @@ class FeatureResult(dict[str, xr.Variable]):
             return np.asarray(self[name].values) if name in self else None
         if MOMENTS not in self:
             return None
-        return skewness.third_cumulant(self.residuals.third_moment, self["n_effective"].values)
+        return skewness.third_cumulant(self.residuals.third_moment, self.n_effective)
 
     # --- the curve and the spread ---
 
-    @property
-    def curve_name(self) -> str:
-        """The variable with the whole curve: at its cells, where it has them."""
-        return "cell_curve" if self.has_cells else "curve"
-
     @cached_property
     def curve(self) -> FeatureCurve:
-        """The curve, from its cells where it has them."""
+        """The curve where it is known: straight in cells, bent where bins have lines."""
+        values = self["curve"].values
         if not self.has_cells:
-            return FeatureCurve(self["edge_value"].values, self["curve"].values, self.slopes)
-        values = self["cell_curve"].values[: len(self.cell_edges)]
+            return FeatureCurve(self.edges, values, self.slopes)
         has_curve = np.isfinite(values)
         flat = np.zeros(max(int(has_curve.sum()) - 1, 0))
-        return FeatureCurve(self.cell_edges[has_curve], values[has_curve], flat)
+        return FeatureCurve(self.edges[has_curve], values[has_curve], flat)
 
     @cached_property
     def fit(self) -> CurveErrors:
@@ -349,12 +450,7 @@ class FeatureResult(dict[str, xr.Variable]):
         cells = self.curve_cells
         stretch, noise = cells.stretch, cells.noise
         pieces = cells.pieces.stretch(stretch)
-        edges = self["edge_value"].values
-        inside = np.flatnonzero((edges >= pieces.edges[0]) & (edges <= pieces.edges[-1]))
-        edge_slice = slice(int(inside[0]), int(inside[-1]) + 1) if len(inside) else slice(0, 0)
-        curve = self["curve"].values if levels else self.curve.values
-        if not levels and not self.has_cells:
-            curve = curve[cells.edge_stretch]
+        curve = self["curve"].values if levels else self["curve"].values[cells.edge_stretch]
         places = None
         if centering == "mean" and not levels:
             places = influence.own_places(
@@ -372,9 +468,6 @@ class FeatureResult(dict[str, xr.Variable]):
             Noise(*[part[stretch] for part in noise]),
             places,
             curve,
-            edges[edge_slice],
-            edge_slice,
-            len(edges) - 1,
             centering,
             self["level_share"].values if levels else None,
             self["curve_cov"].values if levels else None,
@@ -382,30 +475,72 @@ class FeatureResult(dict[str, xr.Variable]):
 
     @property
     def has_spread(self) -> bool:
-        """Whether the spread has bins of its own."""
-        return self.sizes.get("spread_bin", 0) > 0 and self.sizes["bin"] > 0
+        """Whether the spread is known beside the heterogeneity of the bins."""
+        return "spread" in self and self.has_cells
+
+    @cached_property
+    def spread_starts(self) -> IntArray:
+        """First cell of every stretch of the axis that has one spread; none without a spread."""
+        if not self.has_spread:
+            return np.zeros(0, dtype=np.int64)
+        values = self["spread"].values[: self.n_cells]
+        same = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
+        return np.flatnonzero(np.append(True, ~same))
+
+    @property
+    def spread_edges(self) -> FloatArray:
+        """Edges of the stretches that have one spread each."""
+        ends = [self.n_cells] if self.has_spread else []
+        return self.edges[np.append(self.spread_starts, ends).astype(np.int64)]
+
+    @property
+    def spread(self) -> FloatArray:
+        """The spread of every stretch."""
+        return np.asarray(self["spread"].values[self.spread_starts])
+
+    def in_cells(self, of_stretches: FloatArray) -> FloatArray:
+        """Values of the stretches of the spread, (stretch, ...), in all their cells."""
+        length = np.diff(self.spread_starts, append=self.n_cells)
+        return np.repeat(of_stretches, length, axis=0)
+
+    @cached_property
+    def effect_in_cells(self) -> tuple[Line, FloatArray]:
+        """The effect in the cells, about which the spread is, and what it leaves (math [66])."""
+        is_sloped = self.method != "finite_difference"
+        return spread_kernel.effect_in_cells(self.moments, [slice(None)] * is_sloped)
+
+    @cached_property
+    def spread_sums(self) -> spread_kernel.Residuals:
+        """Numbers, degrees of freedom and moments of the residuals in the stretches."""
+        residuals = spread_kernel.residuals(self.moments, *self.effect_in_cells)
+        return residuals.merged(self.spread_starts)
+
+    @property
+    def method(self) -> str:
+        """How the local effects were taken."""
+        of_all = self.attrs.get(METHOD, "unknown")
+        return str(self[METHOD].values if METHOD in self else of_all)
 
     def spread_pieces(self) -> SpreadPieces | None:
         """The spread about the effect; None where it has no bins of its own."""
         if not self.has_spread:
             return None
-        edges, spread_edges = self["edge_value"].values, self["spread_edge_value"].values
+        edges, spread_edges = self.bin_edges, self.spread_edges
         both = np.union1d(edges, spread_edges)
         middle = (both[:-1] + both[1:]) / 2
         k, j = bin_index(edges, middle), bin_index(spread_edges, middle)
         effect = np.column_stack([self.effect_at(end, k) for end in (both[:-1], both[1:])])
-        return SpreadPieces(both, effect, self["spread"].values[j])
+        return SpreadPieces(both, effect, self.spread[j])
 
     def accumulated_spread(self, z: FloatArray) -> FloatArray:
         """math [9]: the comonotone spread of the curve, from the spread's own bins."""
-        edges = self["edge_value"].values
-        has_curve = np.isfinite(self["curve"].values)
+        edges = self.bin_edges
+        has_curve = np.isfinite(self.at_bins("curve"))
         if not self.has_spread or not has_curve.any():
-            return np.asarray(np.interp(z, edges, self["curve_std_sum"].values))
-        spread_edges = self["spread_edge_value"].values
-        total = np.append(0.0, np.cumsum(self["spread"].values * np.diff(spread_edges)))
+            return np.asarray(np.interp(z, edges, self.curve_spreads[1]))
+        total = np.append(0.0, np.cumsum(self.spread * np.diff(self.spread_edges)))
         low, high = edges[has_curve][[0, -1]]
-        out = np.interp(z, spread_edges, total) - np.interp(low, spread_edges, total)
+        out = np.interp(z, self.spread_edges, total) - np.interp(low, self.spread_edges, total)
         return np.where((z >= low) & (z <= high), out, np.nan)
 
 

@@ -14,6 +14,7 @@ from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
+from rhale_stats.schema.layout import method_as_attribute, method_by_feature
 from rhale_stats.schema.notes import Summary, joint_notes
 from rhale_stats.schema.variables import (
     COUNTS,
@@ -48,29 +49,31 @@ def padded(
     return out
 
 
-def pad_features(rows: Sequence[Estimates], n_bins: int, **more: int) -> dict[str, NDArray[Any]]:
+def pad_features(
+    rows: Sequence[Estimates], sizes: Mapping[Hashable, int], **more: int
+) -> dict[str, NDArray[Any]]:
     """Estimates of several features as arrays over ``feature`` and what else their name says.
 
     A row has a feature's estimates by name, at the length that its bins have; a constant feature
-    has NaN in their place, and so has one that lacks a name, as levels have no cells. What a row
-    does not reach is NaN, and 0 where rows are counted. Sizes
-    of other dimensions than ``bin`` and ``edge`` are in ``more``.
+    has NaN in their place, and so has one that lacks a name. What a row does not reach is NaN, and
+    0 where rows are counted. ``sizes`` are those of ``bin`` and ``edge``, and ``more`` of others.
     """
-    sizes = {"bin": n_bins, "edge": n_bins + 1, "moment": len(FIELDS)}
-    sizes["square_moment"] = len(SQUARE_MOMENTS)
-    sizes["weight_product"] = len(WEIGHT_PRODUCTS)
-    sizes |= {"bin_other": n_bins, "edge_other": n_bins + 1, "ci_bound": 2, **more}
+    lengths: dict[str, int] = {"moment": len(FIELDS), "ci_bound": 2}
+    lengths |= {"square_moment": len(SQUARE_MOMENTS), "weight_product": len(WEIGHT_PRODUCTS)}
+    for dim in ("bin", "edge"):
+        lengths |= {dim: sizes[dim], f"{dim}_other": sizes[dim]}
+    lengths |= more
     out: dict[str, NDArray[Any]] = {}
     for number, row in enumerate(rows):
         for name, values in row.items():
             if name not in out:
-                shape = map(sizes.__getitem__, EFFECT_VARIABLES[name][0][1:])
+                shape = map(lengths.__getitem__, EFFECT_VARIABLES[name][0][1:])
                 out[name] = np.full((len(rows), *shape), np.nan)
             place: tuple[int | slice, ...] = (number, *map(slice, np.shape(values)))
             out[name][place] = values
     for name in filter(COUNTS.__contains__, list(out)):
         out[name] = np.nan_to_num(out[name])
-        if name in ("n_obs", "n_level", "spread_n_obs"):
+        if name in ("n_obs", "n_level"):
             # Rows on edges count half in two cells.
             out[name] = np.rint(out[name]).astype(np.int64)
     return out
@@ -105,7 +108,7 @@ def stack(
     coords = {}
     for name in first.coords:
         every = [dataset.variables[name] for dataset in datasets]
-        always = str(name).startswith(dim) or name in ("n_bins", "n_spread_bins", *varies)
+        always = str(name).startswith(dim) or name in varies
         always |= set(every[0].dims) > {"feature"}
         if name in first.dims:
             coords[name] = longest[name].variables[name]
@@ -181,6 +184,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
 
     What only some groups have is NaN for the others, and 0 where rows are counted.
     """
+    results = list(map(method_by_feature, results))
     for other in results:
         results = [filled(result, other) for result in results]
     results = with_joint_fingerprints(results)
@@ -192,22 +196,10 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
         for name in feature_names(result)
     }
     out = stack([single[name] for name in names if name in single], "feature", varies=varies)
-    if {"cell", "cell_edge"} <= set(out.dims):
-        out = _with_cell_edges(out)
     if "n_rows" in first.attrs:
         out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
+    out = method_as_attribute(out)
     return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
-
-
-def _with_cell_edges(out: xr.Dataset) -> xr.Dataset:
-    """The result with one edge more than cells, of which features with levels may have the most."""
-    short = out.sizes["cell"] + 1 - out.sizes["cell_edge"]
-    if short <= 0:
-        return out
-    counts = np.arange(out.sizes["cell"] + 1)
-    attrs = out["cell_edge"].attrs
-    longer = out.drop_vars("cell_edge").pad(cell_edge=(0, short), keep_attrs=True)
-    return longer.assign_coords(cell_edge=("cell_edge", counts, attrs))
 
 
 def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
@@ -216,9 +208,6 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     if not absent and not any(dim in other.dims and dim not in dataset.dims for dim in PARTS):
         return dataset
     sizes = {**other.sizes, **dataset.sizes}
-    for dim in ("bin", "edge"):
-        if dim in sizes:
-            sizes[f"{dim}_other"] = sizes[dim]
 
     def nothing(name: Any) -> tuple[Any, NDArray[Any], dict[Any, Any]]:
         template = other.variables[name]

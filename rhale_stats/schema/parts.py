@@ -310,11 +310,12 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
         "n_rows_edges": n_edges,
     }
     result = result.assign_attrs({name: facts[name] for name in facts if name in result.attrs})
-    if n_edges or "n_obs" not in result or "edge_value" not in result.coords:
+    if n_edges or "n_obs" not in result or "bin_left" not in result.coords:
         return result
     rows = local.sel(feature=group.names[0]).isel(obs=np.unique(group.rows))
-    edges = result["edge_value"].values[0]
-    of_bin = bin_index(edges[np.isfinite(edges)], rows["x"].values)
+    left, right = (ends.values[0] for ends in (result["bin_left"], result["bin_right"]))
+    edges = np.append(left[np.isfinite(left)], right[np.isfinite(right)][-1:])
+    of_bin = bin_index(edges, rows["x"].values)
     frequency = local.attrs.get("weight_kind") == "frequency"
     counts: Any = np.ones(len(of_bin))
     if "weight" in rows:

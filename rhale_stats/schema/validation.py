@@ -46,13 +46,7 @@ from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
-from rhale_stats.schema.layout import (
-    compact,
-    complete,
-    each_result,
-    keep_complete,
-    kept_complete,
-)
+from rhale_stats.schema.layout import AS_TEXT, coordinates_as_text, each_result, with_coordinates
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, answer_first, in_order
@@ -307,7 +301,7 @@ def validated(function: F) -> F:
             few, named, arguments = [], read, read
         changed = refusal(arguments) if of_user else None
         try:
-            few, named = each_result((few, named), _if_whole)
+            few, named = each_result((few, named), _with_long_coordinates)
             result = function(*few, **named)
         except Exception as error:
             reworded = explained(error, arguments, changed)
@@ -328,24 +322,23 @@ def _returned(result: Any, *, whole: bool, of_user: bool) -> Any:
 
     That of a user remembers what it was made of, to tell whether something was changed.
     """
-    shown = result if whole else each_result(result, compact)
+    shown = result if whole else each_result(result, _with_short_coordinates)
     if isinstance(result, xr.Dataset):
-        is_compact, order = shown is not result, answer_first(shown.data_vars)
+        order = answer_first(shown.data_vars)
         if order != list(shown.data_vars):
             # A selection copies and aligns nothing, as `assign` would.
             shown = shown[[*shown.coords, *order]]
-        if is_compact:
-            keep_complete(shown, result)
     return remember_parts(shown) if of_user else shown
 
 
-def _if_whole(result: xr.Dataset) -> xr.Dataset:
-    """The complete form; a result that is none any more as it is, which functions refuse."""
-    try:
-        whole = kept_complete(result)
-        return complete(result) if whole is None else whole
-    except ValueError:
-        return result
+def _with_short_coordinates(result: xr.Dataset) -> xr.Dataset:
+    """Replicates in bins with what is known of these as text; any other result as it is."""
+    is_long = {"draw", "bin_edge"} <= {*result.dims}
+    return coordinates_as_text(result) if is_long else result
+
+
+def _with_long_coordinates(result: xr.Dataset) -> xr.Dataset:
+    return with_coordinates(result) if AS_TEXT in result.attrs else result
 
 
 def _are_results(value: object) -> bool:

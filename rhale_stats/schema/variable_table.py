@@ -28,16 +28,11 @@ EFFECT_SQUARE_UNITS = "(output units per feature unit)^2"
 SLOPE_UNITS = "output units per feature unit^2"
 OUTPUT_UNITS = "output units"
 X_UNITS = "feature units"
-IN_SPREAD_BINS = ("feature", "spread_bin")
+AT_EDGES_OF_CELLS = ("feature", "edge")
 # What of a standard error comes from the rows, and from the parameters of the model.
 SE_PARTS = {"rows": "by the rows", "model": "by the parameters of the model"}
 
 ERRORS: Table = {
-    "cell_curve_se": (
-        ("feature", "cell_edge"),
-        "standard error of the curve at the cell's edge",
-        OUTPUT_UNITS,
-    ),
     "effect_se": (("feature", "bin"), "standard error of the average effect", EFFECT_UNITS),
     "slope_se": (("feature", "bin"), "standard error of the slope in the bin", SLOPE_UNITS),
     "heterogeneity_se": (
@@ -54,11 +49,6 @@ ERRORS: Table = {
     ),
     "effect_skewness": (("feature", "bin"), "skewness of the error of the average effect", "1"),
     "curve_skewness": (("feature", "edge"), "skewness of the error of the curve", "1"),
-    "cell_curve_skewness": (
-        ("feature", "cell_edge"),
-        "skewness of the error of the curve at the cell's edge",
-        "1",
-    ),
     "average_effect_skewness": (
         ("feature",),
         "skewness of the error of the average effect over the rows",
@@ -74,7 +64,7 @@ ERRORS: Table = {
         "degrees of freedom of the standard error of the average effect",
         "1",
     ),
-    "spread_df": (IN_SPREAD_BINS, "degrees of freedom of the standard error of the spread", "1"),
+    "spread_df": (AT_EDGES_OF_CELLS, "degrees of freedom of the standard error of the spread", "1"),
     "effect_overlap": (
         ("feature", "bin", "bin_other"),
         "reciprocal degrees of freedom that the variances of two effects have in common",
@@ -91,11 +81,6 @@ ERRORS: Table = {
         "1",
     ),
     "curve_df": (("feature", "edge"), "degrees of freedom of the standard error of the curve", "1"),
-    "cell_curve_df": (
-        ("feature", "cell_edge"),
-        "degrees of freedom of the standard error of the curve at the cell's edge",
-        "1",
-    ),
     "average_effect_df": (
         ("feature",),
         "degrees of freedom of the standard error of the average effect over the rows",
@@ -110,11 +95,6 @@ ERRORS: Table = {
         "correlation of the average effect in the bin with its slope",
         "1",
     ),
-    "cell_curve_cov": (
-        ("feature", "cell_edge", "cell_edge_other"),
-        "covariance of the curve at the edges of the cells",
-        "(output units)^2",
-    ),
     **{
         f"{name}_directions": (
             ("feature", dim, "part", "component"),
@@ -123,7 +103,6 @@ ERRORS: Table = {
         )
         for name, dim, what, units in (
             ("curve", "edge", "curve", OUTPUT_UNITS),
-            ("cell_curve", "cell_edge", "curve at the edges of the cells", OUTPUT_UNITS),
             ("slope", "bin", "slopes", SLOPE_UNITS),
         )
     },
@@ -317,31 +296,18 @@ ESTIMATES: Table = {
     "effect": (("feature", "bin"), "average effect in the bin", EFFECT_UNITS),
     "heterogeneity": (("feature", "bin"), "standard deviation of local effects", EFFECT_UNITS),
     "slope": (("feature", "bin"), "slope of the effect in the bin", SLOPE_UNITS),
-    "spread": (IN_SPREAD_BINS, "spread of local effects in bins of its own", EFFECT_UNITS),
-    "spread_se": (IN_SPREAD_BINS, "standard error of the spread", EFFECT_UNITS),
-    "spread_n_obs": (IN_SPREAD_BINS, "rows in the bin of the spread", "rows"),
-    "spread_share": (IN_SPREAD_BINS, "share of the total weight in the bin of the spread", "1"),
-    "spread_degrees": (IN_SPREAD_BINS, "degrees of freedom of the spread", "1"),
-    "spread_third_moment": (
-        IN_SPREAD_BINS,
-        "third moment of the residuals in the bin of the spread",
-        "(output units per feature unit)^3",
+    "spread": (
+        AT_EDGES_OF_CELLS,
+        "spread of the local effects to the right of the edge",
+        EFFECT_UNITS,
     ),
-    "spread_fourth_moment": (
-        IN_SPREAD_BINS,
-        "fourth moment of the residuals in the bin of the spread",
-        "(output units per feature unit)^4",
-    ),
-    "spread_edge_value": (
-        ("feature", "spread_edge"),
-        "position of the edge of a bin of the spread",
-        X_UNITS,
-    ),
-    "n_spread_bins": (("feature",), "number of bins of the spread", "bins"),
+    "spread_se": (AT_EDGES_OF_CELLS, "standard error of the spread", EFFECT_UNITS),
     "n_obs": (("feature", "bin"), "rows in the bin", "rows"),
     "n_effective": (("feature", "bin"), "effective number of rows in the bin", "rows"),
     "weight_share": (("feature", "bin"), "share of the total weight in the bin", "1"),
     "x_mean": (("feature", "bin"), "mean of the feature in the bin", X_UNITS),
+    "bin_left": (("feature", "bin"), "left edge of the bin", X_UNITS),
+    "bin_right": (("feature", "bin"), "right edge of the bin", X_UNITS),
     "edge_value": (("feature", "edge"), "position of the edge", X_UNITS),
     "level_share": (("feature", "edge"), "share of the total weight at the level", "1"),
     "n_level": (("feature", "edge"), "rows at the level", "rows"),
@@ -424,22 +390,22 @@ ESTIMATES: Table = {
     ),
     "weight_largest": (("feature",), "largest weight, by which the others are divided", "1"),
     "cell_weight_products": (
-        ("feature", "cell", "weight_product"),
+        ("feature", "edge", "weight_product"),
         "sums of powers of the weights and the residuals in the cell",
         "powers of the units of local effects",
     ),
     "cell_squares": (
-        ("feature", "cell", "square_moment"),
+        ("feature", "edge", "square_moment"),
         "mean products of the feature and the residuals in the cell, by squared weights",
         "powers of the units of the two",
     ),
     "cell_robust_variance": (
-        ("feature", "cell"),
+        ("feature", "edge"),
         "variance of local effects in the cell that standard errors of weighted means need",
         EFFECT_SQUARE_UNITS,
     ),
     "cell_robust_third_cumulant": (
-        ("feature", "cell"),
+        ("feature", "edge"),
         "third cumulant of local effects in the cell that the skewness of weighted means needs",
         "(output units per feature unit)^3",
     ),
@@ -449,14 +415,12 @@ ESTIMATES: Table = {
         EFFECT_SQUARE_UNITS,
     ),
     "cell_effect": (("feature", "cell"), "average effect in the cell", EFFECT_UNITS),
-    "cell_curve": (("feature", "cell_edge"), "accumulated effect at the cell's edge", OUTPUT_UNITS),
     "moments": (
-        ("feature", "cell", "moment"),
-        "sums over the rows of the cell, and means",
+        ("feature", "edge", "moment"),
+        "sums over the rows of the cell to the right of the edge, and means",
         "products of those of weights, the feature and local effects",
     ),
-    "cell_share": (("feature", "cell"), "share of the total weight in the cell", "1"),
-    "cell_degrees": (("feature", "cell"), "degrees of freedom of the variance in the cell", "1"),
+    "cell_degrees": (("feature", "edge"), "degrees of freedom of the variance in the cell", "1"),
     "cell_value": (("feature", "cell_edge"), "position of the edge of a cell", X_UNITS),
     "cell_heterogeneity": (
         ("feature", "cell"),
@@ -581,7 +545,7 @@ INTERACTION_VARIABLES: Table = {
 
 EFFECT_VARIABLES: Table = ESTIMATES | ERRORS | CHECKS
 # What of a standard error comes from the rows, and from the parameters of the model.
-WITH_PARTS = ("effect", "slope", "heterogeneity", "curve", "cell_curve", "average_effect", "spread")
+WITH_PARTS = ("effect", "slope", "heterogeneity", "curve", "average_effect", "spread")
 EFFECT_VARIABLES |= {
     f"{name}_{part}": (dims, f"{long_name}, {origin}", units)
     for name, (dims, long_name, units) in EFFECT_VARIABLES.items()
@@ -590,7 +554,7 @@ EFFECT_VARIABLES |= {
 }
 # Intervals, bands, and sizes without their bias, of what they are made of.
 for _name in (
-    "effect", "slope", "heterogeneity", "spread", "curve", "cell_curve", "average_effect",
+    "effect", "slope", "heterogeneity", "spread", "curve", "average_effect",
     "heterogeneity_index",
     "heterogeneity_output", "importance", "aled", "aler_min", "aler_max", "naled", "naler_min",
     "naler_max", "missing_effect",

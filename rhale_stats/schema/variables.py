@@ -122,16 +122,14 @@ WEIGHT_PRODUCTS = ("w", "w^2", "w^2 r^3", "w^3", "w^3 r", "w^3 r^2", "w^3 r^3", 
 COUNTS = (
     *("n_obs", "n_effective", "weight_share"),
     *("n_level", "n_level_effective", "level_share"),
-    *("spread_n_obs", "spread_share"),
 )
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
     *("direction", "pair", "replicate", "chain", "repeat", "draw", "fold", "region"),
     *("effect_method", "output", "feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge"),
-    "bin_edge",
-    *("spread_bin", "spread_edge", "node", "n_bins_tried", "part", "component"),
+    *("bin_edge", "node", "n_bins_tried", "part", "component"),
     *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "moment"),
-    *("square_moment", "weight_product", "edge_other", "cell_edge_other", "grid", "obs"),
+    *("square_moment", "weight_product", "edge_other", "grid", "obs"),
     *("grid_other", "term", "by", "term_other", "by_other", "output_other", "ci_bound"),
     *("side_a", "obs_background", "side_b"),
 )

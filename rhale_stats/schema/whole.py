@@ -30,9 +30,7 @@ SELECTED = frozenset(
 # belongs to a standard error that is there.
 ADDED, OF_ERROR = ("_se", "_cov", "_ci", "_band"), ("_skewness", "_df", "_se_rows", "_se_model")
 # Dimensions that are left out together: bins with their edges.
-PAIRED_DIMS = (("bin", "edge"), ("cell", "cell_edge"), ("spread_bin", "spread_edge"))
-# Numbers of what is along a dimension, which may be left out with it.
-COUNTED = {"n_spread_bins": ("spread_bin",)}
+PAIRED_DIMS = (("bin", "edge"), ("cell", "cell_edge"))
 # Kinds of numbers that one kind may become: integers with missing values, texts of a file.
 BECOMES = {"i": "if", "u": "uif", "b": "bif", "U": "UO"}
 SITE, PYTHON = Path(np.__file__).parents[1], str(Path(contextlib.__file__).parent)
@@ -45,7 +43,7 @@ TABLES = ("X", "conditioning", "data", "x")
 # Coordinates, and variables of local effects, over features: they are in no table of variables.
 OF_FEATURE = (
     *("feature_kind", "feature_units", "local_effect_method", "feature_column", "n_bins"),
-    *("n_spread_bins", "n_grid", "bin_left", "bin_right", "grid_value", "x", "local_effect"),
+    *("n_grid", "bin_left", "bin_right", "grid_value", "x", "local_effect"),
     *("local_effect_error", "local_effect_bias", "cell_value", "n_missing"),
 )
 # Coordinates of averages, and dimensions of which one may have been selected.
@@ -149,7 +147,7 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
         name
         for name in parts
         if name not in now
-        and dims_now.issuperset(COUNTED.get(name, parts[name][0]))
+        and dims_now.issuperset(parts[name][0])
         and not (name == "obs" or _is_again(dataset, name))
     ]
     if missing and "draw" not in dims_now:  # of replicates some are enough

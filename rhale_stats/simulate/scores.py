@@ -13,6 +13,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_curves, check_effect
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names, position_of
+from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS, OUTPUT_UNITS, software
@@ -173,12 +174,12 @@ def mcse(samples: T, dim: str = "replicate") -> T:
 
 def _scores(row: FeatureResult, truth: FeatureResult) -> dict[str, float]:
     """All scores of one feature."""
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     cells = _cells(truth, edges)
     slope = row.slopes
     own_bins = (
         "bin_error" in truth
-        and np.array_equal(truth["edge_value"].values, edges)
+        and np.array_equal(truth.bin_edges, edges)
         and np.array_equal(truth.slopes != 0, slope != 0)
     )
     if own_bins:
@@ -223,7 +224,7 @@ def _cells(truth: FeatureResult, edges: FloatArray) -> overlap.TrueCells:
                 f"truth must be constant in its bins; for feature {name!r} it has linear ones. "
                 f"Make it with many equal-width bins, as dense_truth does."
             )
-        places, share = truth["edge_value"].values, truth["weight_share"].values
+        places, share = truth.bin_edges, truth.weight_share
         mean, sigma = (truth[what].values for what in ("effect", "heterogeneity"))
         noise = np.zeros(len(mean))
         if "effect_se" in truth:
@@ -250,7 +251,7 @@ def _cells(truth: FeatureResult, edges: FloatArray) -> overlap.TrueCells:
 
 def _is_exact(truth: FeatureResult) -> bool:
     """Whether a truth is exact (has cells); otherwise it is an effect of many rows."""
-    return "cell_effect" in truth and "cell_share" not in truth
+    return "cell_effect" in truth
 
 
 def _true_curve(
@@ -258,13 +259,13 @@ def _true_curve(
 ) -> FloatArray:
     """The true curve at grid points, with the centring of the effect."""
     curve = overlap.accumulated_at(cells, grid)
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     own_curve = row.curve
     finite_edges = own_curve.edges[np.isfinite(own_curve.values)]
     start, end = finite_edges[0], finite_edges[-1]
     centering = str(row.attrs["centering"])
     if _is_exact(truth):
-        bin_edges = truth["edge_value"].values
+        bin_edges = truth.bin_edges
         whole = (bin_edges[0], bin_edges[-1]) == (edges[0], edges[-1]) == (start, end)
         same = whole or np.array_equal(bin_edges, edges)
         if same and truth.attrs["centering"] == centering:
@@ -274,7 +275,7 @@ def _true_curve(
         return np.asarray(curve - curve[inside][0])
     weight = np.diff(grid[inside])
     if centering == "mean":
-        if "weight_share" not in truth:
+        if MOMENTS not in truth:
             raise ValueError(
                 f"truth must be that of the bins of effect for a curve centred at its mean; for "
                 f"feature {str(row['feature'].values)!r} it has another axis or centring. Pass "

@@ -221,7 +221,7 @@ def dense_truth(
         centering=centering,
         weighting="rows",
     )
-    noise = truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
+    noise = truth["heterogeneity"] / np.sqrt(truth["n_obs"].where(truth["n_obs"] > 0))
     _, values, facts = variable(
         "effect_se", noise.values, source="rows", kind="central limit theorem"
     )
@@ -368,7 +368,7 @@ class Simulator:
         the truth does neither. Compare it in narrow bins, or with ``heterogeneity_within`` of
         `check_unbiased` where rows are spread evenly.
         """
-        result, effect = effect, check_effect(effect)
+        effect = check_effect(effect)
         marginals = self._marginals()
         rows = []
         for name in feature_names(effect):
@@ -383,26 +383,18 @@ class Simulator:
             linear = row.slopes != 0 if "slope" in row else None
             curve = row.curve
             where_known = curve.edges[np.isfinite(curve.values)]
-            edges = result["edge_value"].sel(feature=name).values
-            rows.append(
-                truth_of(
-                    marginals[name],
-                    row["edge_value"].values,
-                    linear,
-                    where_known,
-                    centering,
-                    edges[np.isfinite(edges)],
-                )
-            )
-        sizes = {"edge": result.sizes["edge"], "cell": CELLS, "cell_edge": CELLS + 1}
-        arrays = pad_features(rows, effect.sizes["bin"], **sizes)
+            edges = row.bin_edges, linear, where_known, centering, row.edges
+            rows.append(truth_of(marginals[name], *edges))
+        arrays = pad_features(rows, effect.sizes, cell=CELLS, cell_edge=CELLS + 1)
         cell_value = arrays.pop("cell_value")
         return xr.Dataset(
-            {name: variable(name, array) for name, array in arrays.items()},
             {
-                **result.drop_dims(
-                    ["moment", "square_moment", "weight_product", "cell", "cell_edge"],
-                    errors="ignore",
+                **{name: variable(name, array) for name, array in arrays.items()},
+                "n_bins": effect["n_bins"].variable,
+            },
+            {
+                **effect.drop_dims(
+                    ["moment", "square_moment", "weight_product"], errors="ignore"
                 ).coords,
                 "cell_value": variable("cell_value", cell_value),
             },

@@ -18,7 +18,8 @@ from rhale_stats.arguments.seeds import number_of
 from rhale_stats.arguments.words import one_line, warn
 from rhale_stats.files import Checkpoint, locked
 from rhale_stats.parallel import in_processes, n_processes
-from rhale_stats.schema.layout import complete
+from rhale_stats.schema.in_bins import in_bins
+from rhale_stats.schema.kinds import EFFECT
 
 TRUTH, ERROR, INTERVAL = "_truth", "_se", "_ci"
 STATISTICS = ("bias", "std", "rmse", "mean_se", "coverage", "width")
@@ -167,7 +168,7 @@ def _labelled(value: Any) -> xr.Dataset:
     """What an estimator returned, or a truth, as a Dataset."""
     if isinstance(value, xr.Dataset):
         # The edges of bins are those of every sample; the cells of a curve are not.
-        return complete(value)
+        return in_bins(value) if EFFECT.holds(value) else value
     if not isinstance(value, Mapping):
         value = {"estimate": value}
     pairs = {name: ("ci_bound", list(pair)) for name, pair in value.items() if np.ndim(pair) == 1}

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.spread import without_spread
-from tests.helpers import as_of_a_file, in_turn
+from tests.helpers import (
+    as_of_a_file,
+    in_turn,
+    without_spread,
+)
 
 # Parts may have gaps where all rows have none.
 pytestmark = pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")

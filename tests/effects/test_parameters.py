@@ -24,11 +24,15 @@ from rhale_stats.effects.delta_method import (
     row_covariances,
     without_parts,
 )
-from rhale_stats.effects.spread import without_spread
 from rhale_stats.local import parameters as local_parameters
 from rhale_stats.models.parametric import parametric
 from rhale_stats.schema.feature_result import one_feature
-from tests.helpers import CARS, local_of, row_of
+from tests.helpers import (
+    CARS,
+    local_of,
+    row_of,
+    without_spread,
+)
 
 N = 90
 RULES = {

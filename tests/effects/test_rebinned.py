@@ -10,8 +10,10 @@ import rhale_stats as rs
 from rhale_stats.arrays.resample import ResampledUnits, draw_weights
 from rhale_stats.bins.description import for_share_of_rows
 from rhale_stats.effects.replicates import _n_effective, common_grid
-from rhale_stats.effects.spread import without_spread
-from tests.helpers import local_of
+from tests.helpers import (
+    local_of,
+    without_spread,
+)
 
 N, GRID, DRAWS = 60, 7, 3
 RNG = np.random.default_rng(8)

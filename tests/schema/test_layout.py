@@ -1,4 +1,4 @@
-"""The two forms of effects in bins say the same, and a result is small."""
+"""What effects in bins hold, what follows from it, and how small a result is."""
 
 from __future__ import annotations
 
@@ -12,16 +12,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.schema import layout, validation
-from rhale_stats.schema.layout import compact, complete, kept_complete
 from tests.every_kind import model, table
-
-
-def inner(make, monkeypatch):
-    """A result in the form in which functions work with it."""
-    with monkeypatch.context() as patch:
-        patch.setattr(validation, "INSIDE", [""])
-        return make()
 
 
 def frame(n=300):
@@ -78,91 +69,49 @@ RESULTS = {
 
 @cache
 def made_of(kind):
-    """A result in the form that users get: no test changes it."""
+    """A result that no test changes."""
     return RESULTS[kind]()
 
 
-@cache
-def numbers_and_effect():
-    local = rs.local_effects(output, frame(), features=NUMBERS)
-    return local, rs.rhale(local)
+def test_what_is_known_of_bins_is_that_of_their_rows():
+    """Against pandas; the curve is that of the same result, at the edges of the bins."""
+    X, weight = frame(), np.random.default_rng(0).uniform(0.2, 2, 300)
+    local = rs.local_effects(output, X, features=["skewed"], weights=weight)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(5))
+    table = effect.rhale.in_bins().sel(feature="skewed")
+    edges = np.append(table["bin_left"], table["bin_right"][-1])
+    assert_allclose(table["edge_value"], edges)
+    rows = pd.DataFrame(
+        {"x": X["skewed"], "w": weight, "w2": weight**2, "wx": weight * X["skewed"]}
+    )
+    by_bin = rows.groupby(np.clip(np.digitize(rows["x"], edges) - 1, 0, 4)).sum()
+    share = by_bin["w"] / by_bin["w"].sum()
+    assert_allclose(table["weight_share"], share)
+    assert_allclose(table["n_effective"], by_bin["w"] ** 2 / by_bin["w2"])
+    assert_allclose(table["x_mean"], by_bin["wx"] / by_bin["w"])
+    assert_allclose(table["curve"], rs.predict(effect, edges, "skewed"))
+    spread, width = table["heterogeneity"].values, np.diff(edges)
+    assert_allclose(table["curve_std"][1:], np.sqrt(np.cumsum((spread * width) ** 2)))
+    assert_allclose(table["curve_std_sum"][1:], np.cumsum(spread * width))
+    assert_allclose(table["curve_offset"], -table["curve"][0])
+    factor = 1 - by_bin["w2"] / by_bin["w"] ** 2
+    assert_allclose(table["heterogeneity_index"], np.sum(spread**2 * factor * width))
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", RESULTS)
-def test_what_is_left_out_follows_from_the_rest(kind, monkeypatch):
-    """Every variable of the form that functions work with, by values and words."""
-    expected = inner(RESULTS[kind], monkeypatch)
-    made = complete(made_of(kind))
-    assert "n_bins" in made.coords
-    for name, variable in expected.variables.items():
-        again = made.variables[name].transpose(*variable.dims)
-        assert again.attrs.get("units") == variable.attrs.get("units"), name
-        # Either may have more padding.
-        size = tuple(slice(0, min(pair)) for pair in zip(variable.shape, again.shape, strict=True))
-        a, b = again.values[size], variable.values[size]
-        if b.dtype.kind == "f":
-            scale = np.nanmax(np.abs(b), initial=0.0)
-            assert_allclose(a, b, rtol=1e-9, atol=1e-12 * scale + 1e-30, err_msg=name)
-        elif name not in ("edge", "cell", "cell_edge"):
-            assert (a == b).all(), name
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", ["default", "rows", "ale", "outputs", "gap", "weights", "by"])
-def test_functions_say_the_same_of_both_forms(kind):
+def test_every_result_has_a_table_of_its_bins(kind):
     result = made_of(kind)
-    whole = complete(result)
-    features = result["feature"].values[:1].tolist()
-    for call in (
-        rs.tidy,
-        rs.glance,
-        lambda e: rs.tidy(rs.confint(rs.std_error(e))),
-        lambda e: rs.tidy(rs.wald_test(e)),
-        lambda e: rs.tidy(rs.effect_sizes(e)),
-        lambda e: rs.predict(e, [0.5], features[0]).to_dataframe("value"),
-    ):
-        pd.testing.assert_frame_equal(call(result), call(whole), rtol=1e-9)
-    assert str(rs.summary(rs.confint(result))) == str(rs.summary(rs.confint(whole)))
-
-
-SAME = {
-    "given bins": lambda e, local: rs.rhale(local, bins=rs.GivenBins(e)),
-    "errors by groups": lambda e, local: rs.std_error(e, local, groups=np.arange(300) // 4),
-    "band": lambda e, _: rs.confband(rs.confint(e), rng=0),
-    "bootstrap": lambda e, local: rs.confint(e, rs.bootstrap(local, e, n_resamples=9, rng=0)),
-    "check": lambda e, local: rs.debias(e, rs.check_unbiased(local, e, rng=0)),
-    "difference": lambda e, _: rs.compare(
-        e, rs.rhale(lambda X: -output(X), frame(), NUMBERS), rng=0
-    ),
-    "paired": lambda e, local: rs.compare(
-        e.isel(feature=[0]), e.isel(feature=[0]), paired=(local, local), rng=0
-    ),
-    "sizes": lambda e, local: rs.effect_sizes(e, rs.bootstrap(local, e, n_resamples=9, rng=0)),
-    "equivalence": lambda e, _: rs.equivalence_test(e, delta=1),
-    "hypotheses": lambda e, _: rs.hypotheses(e, "b1 = b2", feature="number", of="curve"),
-    "methods": lambda e, _: rs.compare_methods([e, rs.ale(output, frame(), NUMBERS)], "skewed"),
-    "scores": lambda e, local: rs.simulate.mae(
-        e, rs.rhale(local, bins=rs.EqualWidthBins(50), weighting="rows")
-    ),
-    "covariance": lambda e, _: rs.vcov(e, "skewed").to_dataset(name="covariance"),
-    "tree": lambda e, _: next(
-        node.to_dataset() for node in rs.to_datatree(e).subtree if "effect" in node.data_vars
-    ),
-    "merged": lambda e, local: rs.merge([rs.rhale(local, bins=rs.GivenBins(e))] * 2),
-    "places": lambda e, _: e.rhale.at(0.5, "skewed"),
-}
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("call", SAME)
-def test_functions_give_the_same_of_both_forms(call):
-    local, effect = numbers_and_effect()
-    effect = rs.rhale(local, bins=rs.QuantileBins(4)) if call == "merged" else effect
-    one, other = (complete(SAME[call](form, local)) for form in (effect, complete(effect)))
-    for name, variable in one.variables.items():
-        if variable.dtype.kind == "f":
-            assert_allclose(variable, other[name].variable, rtol=1e-9, atol=1e-12, err_msg=name)
+    table = result.rhale.in_bins()
+    assert table.sizes["edge"] == table.sizes["bin"] + 1
+    assert {"moments", "spread"}.isdisjoint(table.variables)
+    share = table["weight_share"].where(result["feature_kind"] != "nominal").sum("bin")
+    assert_allclose(share.where(share > 0).fillna(1), 1, rtol=1e-12)
+    for side, edges in (("bin_left", slice(None, -1)), ("bin_right", slice(1, None))):
+        ends = table["edge_value"].isel(edge=edges).rename(edge="bin").drop_vars("bin")
+        assert_allclose(result[side].transpose(*ends.dims), ends)
+    for name in set(table.data_vars) & set(result.data_vars):
+        assert table[name].dtype == result[name].dtype, name
 
 
 def test_replicates_have_edges_of_bins_along_a_dimension_of_their_own():
@@ -171,11 +120,13 @@ def test_replicates_have_edges_of_bins_along_a_dimension_of_their_own():
     effect = rs.rhale(local, bins=rs.QuantileBins(4))
     boot = rs.bootstrap(local, effect, n_resamples=9, rng=0)
     assert boot["curve"].dims == ("chain", "draw", "feature", "bin_edge")
-    whole = complete(boot)
-    assert whole["curve"].dims == ("chain", "draw", "feature", "edge")
-    assert_allclose(whole["edge_value"][:, :-1], effect["bin_left"])
-    some = complete(boot.isel(feature=[1]))
-    assert_allclose(some["effect_acceleration"], whole["effect_acceleration"].isel(feature=[1]))
+    of_bins = effect.rhale.in_bins()["curve"]
+    assert_allclose(boot["curve"].mean(("chain", "draw")), of_bins, atol=0.3)
+    some = rs.confint(effect.isel(feature=[1]), boot.isel(feature=[1]), method="bca")
+    every = rs.confint(effect, boot, method="bca")
+    assert_allclose(some["curve_ci"], every["curve_ci"].isel(feature=[1]))
+    known = every["curve_ci"].notnull().all("ci_bound").sum("edge")
+    assert_allclose(known, effect["n_bins"] + (effect["n_bins"] > 0))
 
 
 @pytest.mark.thorough
@@ -209,17 +160,7 @@ def test_a_file_holds_the_same(tmp_path):
     effect.to_netcdf(tmp_path / "effect.nc")
     with xr.open_dataset(tmp_path / "effect.nc") as loaded:
         assert str(rs.summary(loaded)) == str(rs.summary(effect))
-        xr.testing.assert_allclose(complete(loaded), complete(effect))
-
-
-def test_one_form_of_the_other_and_nothing_of_anything_else():
-    effect = rs.rhale(output, frame(), NUMBERS)
-    assert complete(complete(effect)).identical(complete(effect))
-    xr.testing.assert_allclose(compact(complete(effect)), effect)
-    assert effect.rhale.complete().identical(complete(effect))
-    local = rs.local_effects(output, frame(), features=NUMBERS)
-    assert complete(local) is local
-    assert compact(local) is local
+        xr.testing.assert_allclose(loaded.rhale.in_bins(), effect.rhale.in_bins())
 
 
 @pytest.mark.thorough
@@ -241,28 +182,3 @@ def test_bins_that_are_not_those_of_the_edges_are_refused(damage, tmp_path):
         pytest.raises(ValueError, match="effect must have all of its bins, in order"),
     ):
         rs.confint(damage(effect))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda e: e["curve"].values.__setitem__((0, 1), 7.0),
-        lambda e: e["effect"].attrs.__setitem__("units", "kg"),
-        lambda e: e.attrs.__setitem__("output_name", "other"),
-        lambda e: e.__setitem__("n_obs", 2 * e["n_obs"]),
-    ],
-)
-def test_what_is_kept_of_a_result_is_no_longer_taken_after_a_change(change):
-    effect = rs.rhale(output, frame(), "skewed")
-    assert kept_complete(effect) is not None
-    assert kept_complete(effect.copy()) is None
-    change(effect)
-    assert kept_complete(effect) is None
-
-
-def test_nothing_is_kept_of_results_that_are_gone():
-    effect = rs.rhale(output, frame(), "skewed")
-    number = id(effect)
-    assert number in layout._COMPLETE
-    del effect
-    assert number not in layout._COMPLETE
