@@ -262,11 +262,24 @@ def without_spread(effect):
     return effect.drop_vars([name for name in effect.variables if str(name).startswith("spread")])
 
 
+# What follows from moments, and what a Dataset made by hand may have in their place.
+GIVEN = ("n_effective", "weight_share", "effect_cov")
+
+
 def row_of(dataset):
-    """What a Dataset made by hand holds of its one feature."""
+    """What a Dataset made by hand holds of its one feature; its edges are 0, 1, ... by default."""
+    n_bins = dataset.sizes.get("bin", 0)
+    if "edge_value" not in dataset:
+        dataset = dataset.assign_coords(edge_value=("edge", np.arange(n_bins + 1.0)))
+    if dataset.sizes["edge"] == n_bins + 1:  # those of the bins
+        edges = dataset["edge_value"].values
+        ends = {"bin_left": ("bin", edges[:-1]), "bin_right": ("bin", edges[1:])}
+        dataset = dataset.assign_coords(ends)
     if "n_bins" not in dataset:
-        dataset = dataset.assign_coords(n_bins=dataset.sizes.get("bin", 0))
-    return FeatureResult(dataset.expand_dims("feature"), 0)
+        dataset = dataset.assign(n_bins=n_bins)
+    row = FeatureResult(dataset.expand_dims("feature"), 0)
+    vars(row).update({name: dataset[name].values for name in GIVEN if name in dataset})
+    return row
 
 
 def changed(row, drop=(), attrs=None, **variables):

@@ -94,9 +94,10 @@ def check_effect(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    result = check_curves(result, parameter, maker)
+    result = _check_curves(result, parameter, maker)
     _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     _check_shares(result, parameter)
+    check_edges(result, parameter)
     return result
 
 
@@ -148,6 +149,13 @@ def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
+    result = _check_curves(effect, parameter, maker)
+    check_edges(result, parameter)
+    return result
+
+
+def _check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
+    """The argument itself, in order; raise unless it has bins and a curve of its features."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(result, name, parameter, dims)
@@ -156,9 +164,7 @@ def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
         _lacks(parameter, maker, "variable moments")
     if not result.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
-    result = in_order(result)
-    check_edges(result, parameter)
-    return result
+    return in_order(result)
 
 
 def _check_parts(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import filterfalse, repeat
+from operator import is_
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,12 +42,48 @@ Result: TypeAlias = "xr.Dataset | FeatureResult"
 
 def one_feature(dataset: xr.Dataset, feature: str | int) -> FeatureResult:
     """One feature of an effects Dataset, without the padding of its bins and edges."""
-    return FeatureResult(dataset, feature_position(dataset, feature))
+    return _unpacked(dataset, feature_position(dataset, feature))
 
 
 def each_feature(dataset: xr.Dataset) -> list[FeatureResult]:
     """All features of an effects Dataset, each as `one_feature` gives it."""
-    return [FeatureResult(dataset, position) for position in range(dataset.sizes["feature"])]
+    return [_unpacked(dataset, position) for position in range(dataset.sizes["feature"])]
+
+
+# Datasets of which features are kept, with their variables as they were, while a function that a
+# user called is at work: what follows from the moments is computed once. Else there are none.
+_KEPT: list[tuple[xr.Dataset, list[xr.Variable], dict[int, FeatureResult]]] | None = None
+MAX_KEPT = 4
+
+
+@contextmanager
+def features_kept() -> Iterator[None]:
+    """Within, what was computed of a feature of a Dataset is there when it is asked for again."""
+    global _KEPT
+    if _KEPT is not None:
+        yield
+        return
+    _KEPT = []
+    try:
+        yield
+    finally:
+        _KEPT = None
+
+
+def _unpacked(dataset: xr.Dataset, position: int) -> FeatureResult:
+    kept = _KEPT
+    if kept is None:
+        return FeatureResult(dataset, position)
+    variables = list(dataset._variables.values())
+    for whole, before, rows in kept:
+        if whole is dataset and len(before) == len(variables) and all(map(is_, before, variables)):
+            break
+    else:
+        rows = dict[int, FeatureResult]()
+        kept[:] = [*kept[1 - MAX_KEPT :], (dataset, variables, rows)]
+    if position not in rows:
+        rows[position] = FeatureResult(dataset, position)
+    return rows[position]
 
 
 class FeatureResult(dict[str, xr.Variable]):
@@ -124,12 +162,15 @@ class FeatureResult(dict[str, xr.Variable]):
         """Name of the feature."""
         return str(self["feature"].values)
 
-    @cached_property
+    @property
     def attrs(self) -> dict[Any, Any]:
         """Attributes of the result, with those of this feature where features have own rows."""
+        return self.source.attrs | self._own_facts if self._own_facts else self.source.attrs
+
+    @cached_property
+    def _own_facts(self) -> dict[str, Any]:
         present = [key for key in OWN_FACTS if f"feature_{key}" in self.source.variables]
-        facts = {key: self[f"feature_{key}"].values.item() for key in present}
-        return self.source.attrs | facts
+        return {key: self[f"feature_{key}"].values.item() for key in present}
 
     def without(self, *names: str) -> FeatureResult:
         """The same without these variables and attributes."""

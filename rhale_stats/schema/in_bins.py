@@ -14,7 +14,14 @@ from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import over_outputs
-from rhale_stats.schema.variables import COUNTS, counted, dataset_of, variable, with_variables
+from rhale_stats.schema.variables import (
+    COUNTS,
+    EFFECT_VARIABLES,
+    counted,
+    dataset_of,
+    variable,
+    with_variables,
+)
 
 # What its variables say beside their names and units.
 FACTS: dict[str, dict[str, str | int]] = {
@@ -32,8 +39,9 @@ def in_bins(effect: xr.Dataset) -> xr.Dataset:
         return result
     following, variables = [_that_follow(row) for row in each_feature(effect)], dict[str, Any]()
     for name in following[0]:
-        nothing = 0.0 if name in COUNTS else np.nan
-        table = padded([values[name] for values in following], missing=nothing)
+        each, nothing = [values[name] for values in following], 0.0 if name in COUNTS else np.nan
+        shape = [result.sizes[dim] for dim in EFFECT_VARIABLES[name][0][1:]]
+        table = padded(each, shape, missing=nothing)
         variables[name] = variable(name, table, EFFECT, **FACTS.get(name, {}))
     return with_variables(result, variables)
 

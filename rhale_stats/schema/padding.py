@@ -14,7 +14,7 @@ from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, REGION, ROWS
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import FINGERPRINT, with_joint_fingerprints
-from rhale_stats.schema.layout import method_as_attribute, method_by_feature
+from rhale_stats.schema.layout import METHOD, method_as_attribute, method_by_feature
 from rhale_stats.schema.notes import Summary, joint_notes
 from rhale_stats.schema.variables import (
     COUNTS,
@@ -184,6 +184,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
 
     What only some groups have is NaN for the others, and 0 where rows are counted.
     """
+    of_all = any(METHOD in result.attrs for result in results)
     results = list(map(method_by_feature, results))
     for other in results:
         results = [filled(result, other) for result in results]
@@ -198,7 +199,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     out = stack([single[name] for name in names if name in single], "feature", varies=varies)
     if "n_rows" in first.attrs:
         out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
-    out = method_as_attribute(out)
+    out = method_as_attribute(out) if of_all else out
     return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
 
 

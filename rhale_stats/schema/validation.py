@@ -44,6 +44,7 @@ from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
+from rhale_stats.schema.feature_result import features_kept
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.layout import AS_TEXT, coordinates_as_text, each_result, with_coordinates
@@ -275,10 +276,11 @@ def validated(function: F) -> F:
             return shown(with_levels)
         groups = everywhere.pop("groups", None)
         progress = kwargs.get("progress", everywhere.get("progress"))
-        if progress is not False and not everywhere:
-            return shown(answer(args, kwargs, groups, of_user=of_user))
-        with limits(progress, everywhere.get("n_jobs")):
-            return shown(answer(args, kwargs, groups, of_user=of_user))
+        with features_kept():
+            if progress is not False and not everywhere:
+                return shown(answer(args, kwargs, groups, of_user=of_user))
+            with limits(progress, everywhere.get("n_jobs")):
+                return shown(answer(args, kwargs, groups, of_user=of_user))
 
     def answer(args: tuple[Any, ...], kwargs: dict[str, Any], groups: Any, *, of_user: bool) -> Any:
         args, kwargs = call.placed(args, kwargs)
@@ -325,9 +327,9 @@ def _returned(result: Any, *, whole: bool, of_user: bool) -> Any:
     shown = result if whole else each_result(result, _with_short_coordinates)
     if isinstance(result, xr.Dataset):
         order = answer_first(shown.data_vars)
-        if order != list(shown.data_vars):
-            # A selection copies and aligns nothing, as `assign` would.
-            shown = shown[[*shown.coords, *order]]
+        # Selections and copies align nothing, as `assign` would. Attributes are of this result.
+        same = order == list(shown.data_vars)
+        shown = (shown if same else shown[[*shown.coords, *order]]).copy() if of_user else shown
     return remember_parts(shown) if of_user else shown
 
 

@@ -86,7 +86,7 @@ def test_values_a_few_units_in_the_last_place_apart(rng):
     """Edges lie between values, whatever these are: all rows are counted by them."""
     x = np.sort(1e9 + 1e-5 * rng.uniform(size=50))
     effect = estimate(x, np.where(np.arange(50) < 25, 0.0, 5.0) + 0.1 * rng.normal(size=50))
-    edges = effect["edge_value"].values
+    edges = np.append(effect["bin_left"], effect["bin_right"][-1])
     counts = np.histogram(x, edges[np.isfinite(edges)])[0]
     assert_array_equal(counts, effect["n_obs"].values[: len(counts)])
 
@@ -101,7 +101,7 @@ def test_a_distant_row_decides_nothing(rng, away):
     errors = []
     for one, other in ((x, g), (np.append(x, away), np.append(g, 3.0))):
         effect = estimate(one, other)
-        k = np.searchsorted(effect["edge_value"].values[1:-1], places, side="right")
+        k = np.searchsorted(effect["bin_left"].values[1:], places, side="right")
         middle = (effect["bin_left"] + effect["bin_right"]).values[k] / 2
         found = effect["effect"].values[k] + effect["slope"].values[k] * (places - middle)
         errors.append(np.sqrt(np.mean((found - np.sin(2 * places)) ** 2)))
@@ -115,10 +115,10 @@ def test_a_gap_has_an_edge_at_either_end(rng, beyond):
     g = 3 * x + 0.3 * rng.normal(size=len(x))
     with pytest.warns(UserWarning, match="Gaps without rows: 's0'"):
         effect = estimate(x, g)
-    edges, n_obs = effect["edge_value"].values, effect["n_obs"].values
+    n_obs = effect["n_obs"].values
     gap = int(np.flatnonzero(n_obs == 0)[0])
-    ends = x[:300].max(), x[300:].min()
-    assert_allclose(edges[gap : gap + 2], ends, rtol=1e-12)
+    assert_allclose(effect["bin_left"][gap], x[:300].max(), rtol=1e-12)
+    assert_allclose(effect["bin_right"][gap], x[300:].min(), rtol=1e-12)
     assert np.isnan(effect["effect"].values[gap])
     assert n_obs.sum() == len(x)
     alone = estimate(x[:300], g[:300])
@@ -199,7 +199,7 @@ def test_the_curve_is_the_integral_of_the_effect(rng, centering):
         "integral": integrate.simpson(curve, x=z),
     }[centering]
     assert_allclose(level, 0, atol=1e-9)
-    assert_allclose(row["curve_offset"], -curve[0], atol=1e-12)
+    assert_allclose(effect.rhale.in_bins()["curve_offset"], -curve[:1], atol=1e-12)
 
 
 def test_rows_are_told_their_own_effect(rng):
@@ -226,7 +226,7 @@ def test_the_extent_of_a_curve_knows_its_turning_points(rng):
     # Accumulated from cells it turns at an edge of these, inside the only bin.
     along = rs.rhale(local, bins=rule, centering="start")
     assert_array_equal(along["n_bins"], [1])
-    edges = along["cell_value"].values[0]
+    edges = along["edge_value"].values[0]
     at_edges = rs.predict(along, edges[np.isfinite(edges)], 0)
     assert_allclose(rs.glance(along)["curve_min"], at_edges.min(), rtol=1e-12)
     assert at_edges.min() < -3.5
@@ -530,7 +530,7 @@ def test_edges_given_again_are_the_same_estimates(rng):
     x, g = steps(rng, 300)
     for degree in (0, 1):
         effect = estimate(x, g, rs.AdaptiveBins(degree=degree))
-        edges = tuple(effect["edge_value"].values)
+        edges = (*effect["bin_left"].values, float(effect["bin_right"][-1]))
         again = rs.GivenBins(edges)
         if degree:
             again = Lines(edges, tuple((effect["slope"] != 0).values))
@@ -545,7 +545,7 @@ def test_a_jump_between_grid_cells_is_found_where_it_is(rng):
     effect = estimate(x, 5.0 * (x > 0.6137) + 0.5 * rng.normal(size=2000))
     assert effect["n_bins"] == 2
     # One fine cell is 1/1000; the coarse grid would put it at 0.61 or 0.62.
-    assert abs(effect["edge_value"][1] - 0.6137) < 0.0015
+    assert abs(effect["bin_left"][1] - 0.6137) < 0.0015
 
 
 def test_repeated_values_have_the_lines_between_them(rng):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-import xarray as xr
+from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.bins.rule import Column
@@ -13,29 +13,25 @@ COLUMN = Column("speed", np.array([1.0, 2.0, 4.0, 7.0, 9.0]), 1.0, 9.0, None)
 class TestEdgesOfEffects:
     """Edges, and cells of curves, of the features of a result."""
 
-    nan = np.nan
-    effect = xr.Dataset(
-        coords={
-            "feature": ["a", "b", "c"],
-            "edge_value": (("edge", "feature"), [[0, 1, 5], [1, 2, nan], [4, nan, nan]]),
-        }
+    local = rs.local_effects(
+        lambda X: X[:, 0] ** 2 + X[:, 1],
+        np.column_stack([np.linspace(0, 5, 200), np.linspace(1, 2, 200), np.ones(200)]),
     )
+    effect = rs.rhale(local, bins=rs.GivenBins({"x0": [0, 1, 5], "x1": [1, 2], "x2": [0, 2]}))
 
     def test_unknown_edges_are_left_out(self):
-        rule = rs.GivenBins(self.effect)
-        assert rule.edges == {"a": (0, 1, 4), "b": (1, 2)}
-        assert rule.cells_of("a") is None
+        by_rows = rs.rhale(self.local, bins=rs.GivenBins(self.effect), weighting="rows")
+        rule = rs.GivenBins(by_rows)
+        assert rule.edges == {"x0": (0, 1, 5), "x1": (1, 2)}
+        assert rule.cells_of("x0") is None
 
     def test_cells_of_the_result_or_those_given(self):
-        known = self.effect.assign_coords(
-            cell_value=(("feature", "cell"), [[0, 2, 4], [1, 2, np.nan], [5, np.nan, np.nan]])
-        )
-        rule = rs.GivenBins(known)
-        assert rule.cells_of("a").tolist() == [0, 2, 4]
-        assert rule.cells_of("b").tolist() == [1, 2]
-        assert rule.cells_of("c") is None
-        assert rs.GivenBins(known, [0, 3, 4]).cells_of("c").tolist() == [0, 3, 4]
-        assert rs.GivenBins(known, {"b": [0, 3]}).cells_of("a") is None
+        rule = rs.GivenBins(self.effect)
+        assert_array_equal(rule.cells_of("x0"), self.effect["edge_value"][0].dropna("edge"))
+        assert len(rule.cells_of("x0")) > 10
+        assert rule.cells_of("x2") is None
+        assert rs.GivenBins(self.effect, [0, 3, 4]).cells_of("x2").tolist() == [0, 3, 4]
+        assert rs.GivenBins(self.effect, {"x1": [0, 3]}).cells_of("x0") is None
 
     @pytest.mark.parametrize("lacks", ["edge_value", "feature"])
     def test_results_without_bins_of_features_are_refused(self, lacks):

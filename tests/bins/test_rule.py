@@ -252,8 +252,8 @@ def test_given_edges_for_each_feature(rng):
     edges = {"b": [0, 1], "a": [0, 0.5, 1]}
     effect = rs.rhale(local, bins=rs.GivenBins(edges))
     assert_array_equal(effect["n_bins"], [2, 1])
-    assert_array_equal(effect["edge_value"].sel(feature="a"), [0, 0.5, 1])
-    assert_array_equal(effect["edge_value"].sel(feature="b"), [0, 1, np.nan])
+    assert_array_equal(effect["bin_left"], [[0, 0.5], [0, np.nan]])
+    assert_array_equal(effect["bin_right"], [[0.5, 1], [1, np.nan]])
 
 
 def test_given_edges_are_copied():

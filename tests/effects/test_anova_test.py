@@ -50,7 +50,7 @@ def _levels():
 
 
 def expected_box(row, null):
-    d, n, v = row["effect"].values, row["n_effective"].values, row["effect_cov"].values
+    d, n, v = row["effect"].values, row.n_effective, row.effect_cov
     w = np.diag(n) if null == "zero" else np.diag(n) - np.outer(n, n) / n.sum()
     whole = np.trace(w @ v)
     return d @ w @ d / whole, whole**2 / np.trace(w @ v @ w @ v), w, whole
@@ -60,7 +60,7 @@ def expected_box(row, null):
 def test_box_of_steps(levels, null):
     row = levels[0]
     statistic, degrees, w, whole = expected_box(row, null)
-    own = np.diagonal(w) * np.diagonal(row["effect_cov"].values)
+    own = np.diagonal(w) * np.diagonal(row.effect_cov)
     denominator = whole**2 / np.sum(own**2 / bin_degrees(row))
     found = anova_test(row, null)
     assert_allclose(
@@ -68,7 +68,7 @@ def test_box_of_steps(levels, null):
     )
     assert found.p_value == pytest.approx(stats.f.sf(statistic, degrees, denominator))
     # What is left of the square without noise, by row.
-    left = (statistic - 1) * whole / row["n_effective"].values.sum()
+    left = (statistic - 1) * whole / row.n_effective.sum()
     assert found.size == pytest.approx(np.sqrt(max(left, 0)))
 
 
@@ -76,12 +76,12 @@ def test_box_of_steps(levels, null):
 def test_box_of_steps_by_groups(levels, null):
     row = levels[1]
     statistic, degrees, w, whole = expected_box(row, null)
-    parts = np.diagonal(w @ row["effect_cov"].values)
+    parts = np.diagonal(w @ row.effect_cov)
     found = anova_test(row, null)
     assert_allclose([found.statistic, found.df], [statistic, degrees])
     denominator = whole**2 / (parts @ group_overlap(row) @ parts)
     assert found.df_denominator == pytest.approx(denominator)
-    left = (statistic - 1) * whole / row["n_effective"].values.sum()
+    left = (statistic - 1) * whole / row.n_effective.sum()
     assert found.size == pytest.approx(np.sqrt(max(left, 0)))
 
 
@@ -103,7 +103,7 @@ def test_normal_scores_of_steps_with_their_correlation(levels, null, error):
     row = levels[0]
     if error:
         row = changed(row, local_effect_error=error)
-    d, v = row["effect"].values, row["effect_cov"].values + error**2 * np.eye(3)
+    d, v = row["effect"].values, row.effect_cov + error**2 * np.eye(3)
     contrast = np.eye(3) if null == "zero" else np.array([[-1.0, 1, 0], [0, -1, 1]])
     own, free = np.diagonal(v), bin_degrees(row)
     degrees = [
@@ -228,7 +228,7 @@ def test_box_of_lines_by_groups(null, error):
     assert at.tolist() == [1, 2]
     d = np.append(row["effect"].values, row["slope"].values[at])
     mixed, own = row["effect_slope_cov"].values[:, at], row["slope_cov"].values[np.ix_(at, at)]
-    v = np.block([[row["effect_cov"].values, mixed], [mixed.T, own]])
+    v = np.block([[row.effect_cov, mixed], [mixed.T, own]])
     if error:
         row, v = changed(row, local_effect_error=error), v + error**2 * np.eye(5)
     selection = BinSelection.of_feature(row, np.ones(3, dtype=bool))

@@ -8,6 +8,7 @@ from sklearn.inspection import partial_dependence
 from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
+from rhale_stats.schema.feature_result import one_feature
 
 N = 400
 
@@ -163,14 +164,14 @@ def test_points_at_equal_distances_are_whole_numbers_for_integers(X):
 @pytest.mark.filterwarnings("ignore:Bins without rows")
 def test_bins_of_a_width_with_a_least_number_of_rows(X):
     local = rs.local_effects(model, X, "a")
-    edges = rs.rhale(local, bins=rs.EqualWidthBins(width=0.5))["edge_value"].values[0]
+    edges = one_feature(rs.rhale(local, bins=rs.EqualWidthBins(width=0.5)), "a").bin_edges
     np.testing.assert_allclose(np.diff(edges)[:-1], 0.5)
     assert [edges[0], edges[-1]] == [X["a"].min(), X["a"].max()]
     assert 0 < np.diff(edges)[-1] <= 0.5 + 1e-9
     effect = rs.rhale(local, bins=rs.EqualWidthBins(width=0.5, min_obs=30))
     assert (effect["n_obs"].values >= 30).all()
     assert effect["n_obs"].sum() == N
-    assert np.isin(effect["edge_value"].values, edges).all()
+    assert np.isin(one_feature(effect, "a").bin_edges, edges).all()
     # Weights of 0 are no rows, and one bin may be all that there is.
     assert rs.rhale(local, bins=rs.EqualWidthBins(9, min_obs=N)).sizes["bin"] == 1
     tree = rs.regions(local, "a", conditioning=X[["b"]], bins=rs.EqualWidthBins(width=0.5), rng=0)

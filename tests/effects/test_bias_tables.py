@@ -14,7 +14,6 @@ OF_BINS = {
     "effect": [1.0, 1.0, 1.0, NAN],
     "heterogeneity": [2.0, 1.0, 0.0, NAN],
     "heterogeneity_within": [2.0, 1.0, 5.0, NAN],
-    "weight_share": [0.5, 0.25, 0.25, 0.0],
     "sigma2_star": [4.0, 1.0, 0.0, NAN],
     "bin_error": [0.5, 0.25, 0.125, NAN],
     "bin_error_se": [0.05, 0.02, 0.01, NAN],
@@ -39,13 +38,18 @@ def checked(weighting="rows"):
     both = {
         name: (("feature", "bin"), np.array([values, [NAN] * 4])) for name, values in every.items()
     }
+    edges = np.array([[0.0, 1, 3, 4, 8], [0.0, 1, 3, 4, 8]])
+    share = np.array([[0.5, 0.25, 0.25, 0.0, NAN], [NAN] * 5])
     verdict = [[BIASED, LARGE, FINE, TOO_FEW], [TOO_FEW] * 4]
     out = xr.Dataset(
         both
         | {
             "verdict": (("feature", "bin"), verdict, {"significance": 0.05}),
             "bin_error_share_axis": ("feature", [0.256, NAN]),
-            "edge_value": (("feature", "edge"), [[0.0, 1, 3, 4, 8], [0.0, 1, 3, 4, 8]]),
+            "cell_share": (("feature", "edge"), share),
+            "edge_value": (("feature", "edge"), edges),
+            "bin_left": (("feature", "bin"), edges[:, :-1]),
+            "bin_right": (("feature", "bin"), edges[:, 1:]),
             "n_bins": ("feature", [4, 4]),
         },
         {"feature": ["a", "b"], "feature_kind": ("feature", ["numeric"] * 2)},
@@ -56,7 +60,7 @@ def checked(weighting="rows"):
     )
     for name in ("bin_error_pvalue_adjusted", "jump_pvalue_adjusted"):
         out[name].attrs["adjust"] = "holm"
-    return out.set_coords(["edge_value", "n_bins"])
+    return out.set_coords(["edge_value", "bin_left", "bin_right"])
 
 
 def cells(table):

@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
+from rhale_stats.schema.feature_result import one_feature
 
 
 def smooth(n, n_samples, seed=0):
@@ -17,15 +18,14 @@ def smooth(n, n_samples, seed=0):
 
 
 def targets(effect):
-    edges = effect["edge_value"].values
+    edges = effect.rhale.in_bins()["edge_value"].values
     integral = -np.cos(3 * edges) / 3 + edges**2 / 4
     return np.diff(integral, axis=1) / np.diff(edges, axis=1)
 
 
 def given(local, effect, feature=0):
     """The same bins, as if they had been given."""
-    edges = effect["edge_value"].values[feature]
-    bins = rs.GivenBins(edges[np.isfinite(edges)])
+    bins = rs.GivenBins(one_feature(effect, feature).bin_edges)
     return rs.std_error(rs.rhale(local.isel(feature=[feature]), bins=bins))
 
 
@@ -48,7 +48,7 @@ def test_same_as_in_given_bins_where_nothing_was_chosen():
         {"bins": rs.EqualWidthBins(3)},
     ):
         effect = rs.std_error(rs.rhale(local, **options))
-        edges = effect["edge_value"].values[0]
+        edges = one_feature(effect, 0).bin_edges
         weighting = options.get("weighting", "axis")
         fixed = rs.rhale(local, bins=rs.GivenBins(edges), weighting=weighting)
         assert_allclose(effect["effect_se"], rs.std_error(fixed)["effect_se"])

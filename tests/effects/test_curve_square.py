@@ -88,8 +88,8 @@ def test_degrees_of_the_square_of_levels():
     row = one_feature(rs.std_error(effect), 0)
     share, loads = row["level_share"].values, np.tri(4, 3, -1)
     loads = loads - share @ loads
-    parts = (share @ loads**2) * np.diagonal(row["effect_cov"].values)
-    degrees = parts.sum() ** 2 / np.sum(parts**2 / (row["n_effective"].values - 1))
+    parts = (share @ loads**2) * np.diagonal(row.effect_cov)
+    degrees = parts.sum() ** 2 / np.sum(parts**2 / (row.n_effective - 1))
     found = square_of_levels(row)
     assert found.denominator == pytest.approx(degrees)
     old = square_of_levels(changed(row, drop=["curve_cov"]))

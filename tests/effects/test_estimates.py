@@ -28,6 +28,7 @@ from rhale_stats.effects.estimates import (
     centred_curve,
     fitted_bins,
 )
+from rhale_stats.schema.feature_result import one_feature
 from tests.arrays.made import in_cells
 from tests.arrays.test_binning import recount
 from tests.bins.test_adaptive import Lines
@@ -41,6 +42,11 @@ def samples(x, g, bins, weights=None, **options):
     names = list(range(x.shape[1]))
     local = rs.local_effects(None, x, jacobian=g, features=names, weights=weights)
     return rs.rhale(local, bins=bins, **options)
+
+
+def bin_edges(effect):
+    """Edges of the bins of one feature."""
+    return np.append(effect["bin_left"], effect["bin_right"][-1])
 
 
 def monte_carlo(values):
@@ -62,7 +68,8 @@ def test_heterogeneity_estimates_variance_plus_bin_error(n_bins):
     # Equal bins on the known range: those of the observed range are narrower by 2 / 501.
     bins = rs.GivenBins(np.linspace(0, 1, n_bins + 1))
     effect = samples(x, g, bins)
-    weighted = (effect["weight_share"] * effect["heterogeneity"] ** 2).sum("bin")
+    share = unpacked(effect)["weight_share"]
+    weighted = (share * effect["heterogeneity"] ** 2).sum("bin")
     mean, error = monte_carlo(weighted)
     assert abs(mean - (0.4 + 1 / (3 * n_bins**2))) < 3 * error
     assert error < 0.0024  # a divisor of n in 16 bins would err by .013
@@ -111,7 +118,7 @@ def eq_17(x):
 def test_eq_17_of_the_paper_on_an_even_design():
     x = np.linspace(0, 1, 401)[:, None]  # cells of 1/20 hold 20 rows each, with clean breaks
     effect = samples(x, eq_17(x), rs.OptimalBins(20)).isel(feature=0)
-    assert_allclose(effect["edge_value"], [0, 0.25, 0.5, 1], atol=16 * EPS)
+    assert_allclose(bin_edges(effect), [0, 0.25, 0.5, 1], atol=16 * EPS)
     assert_allclose(effect["effect"], [1, -1, 0], atol=100 * EPS)
     assert_allclose(effect["heterogeneity"], 0, atol=100 * EPS)
 
@@ -125,7 +132,8 @@ def test_eq_17_of_the_paper_on_random_rows(rng):
     """
     x = rng.uniform(size=(500, 50))
     effect = samples(x, eq_17(x), rs.OptimalBins(20, min_obs=10))
-    distance = np.abs(effect["edge_value"].values[:, :, None] - np.array([0, 0.25, 0.5, 1]))
+    edges = effect.rhale.in_bins()["edge_value"].values
+    distance = np.abs(edges[:, :, None] - np.array([0, 0.25, 0.5, 1]))
     assert np.nanmin(distance, axis=1).max() < 1 / 20
     assert (effect["n_bins"] == 3).sum() > 25  # 66 % of samples
     assert effect["n_bins"].max() <= 5
@@ -143,7 +151,7 @@ def eq_5(n_samples, rng):
 
 def mean_absolute_error_of_curves(effect, x, truth):
     """For every sample, over its range; both curves centred at their means over the rows."""
-    errors = []
+    errors, effect = [], effect.rhale.in_bins()
     for sample in range(x.shape[1]):
         grid = np.linspace(x[:, sample].min(), x[:, sample].max(), 1000)
         known = ~np.isnan(effect["edge_value"].values[sample])
@@ -203,7 +211,7 @@ def test_n_obs_is_a_recount_by_the_reported_edges(kind, rule):
     assert_array_equal(effect["n_obs"].sum("bin"), 200)
     for column in range(8):
         n_bins = int(effect["n_bins"][column])
-        edges = effect["edge_value"].values[column, : n_bins + 1]
+        edges = one_feature(effect, column).bin_edges
         assert_array_equal(effect["n_obs"].values[column, :n_bins], recount(x[:, column], edges))
         assert_array_equal(effect["bin_left"].values[column, :n_bins], edges[:-1])
         assert_array_equal(effect["bin_right"].values[column, :n_bins], edges[1:])
@@ -371,13 +379,14 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     if weighting == "axis" and 64 * ulp > 1e-9 * abs(c):
         # A cell that is wider than allowed by less than 64 units in the last place is not halved,
         # of many digits before the point a wider one (seed=83, c=0.01, d=2.0**25).
-        assume(effect.sizes["cell"] == plain.sizes["cell"])
+        assume(effect.sizes["edge"] == plain.sizes["edge"])
 
     assert effect["n_bins"] == plain["n_bins"]
     assert_array_equal(effect["n_obs"][order], plain["n_obs"])
     # Interior edges stand up to 32 units in the last place beside k / 20 of the range.
     at_edges = 64 * ulp
-    assert_allclose(effect["edge_value"][order], c * plain["edge_value"] + d, rtol=0, atol=at_edges)
+    edges, expected = bin_edges(effect)[order], c * bin_edges(plain) + d
+    assert_allclose(edges, expected, rtol=0, atol=at_edges)
     # Means and deviations are sums of N terms.
     size = np.abs(slopes).max()
     of_sums = N * EPS * size
@@ -388,8 +397,8 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     # Along the axis cells count by their widths, and each of their edges stands a unit or two off.
     of_widths = 0.0
     if weighting == "axis":
-        narrowest = float(np.diff(effect["edge_value"]).min())
-        of_widths = size * 4 * effect.sizes["cell"] * ulp / narrowest
+        narrowest = float(np.diff(edges).min())
+        of_widths = size * 4 * (effect.sizes["edge"] - 1) * ulp / narrowest
     assert_allclose(
         effect["effect"][order], plain["effect"] * (a / c), rtol=0, atol=of_sums + of_widths
     )
@@ -454,7 +463,7 @@ def test_groups_of_one_row_are_rows_along_the_axis():
     four = rs.local_effects(
         None, np.repeat(x, 4, axis=0), jacobian=np.repeat(g, 4, axis=0), features=[0]
     )
-    plain = rs.rhale(four, bins=rs.GivenBins(plain["edge_value"].values[0]))
+    plain = rs.rhale(four, bins=rs.GivenBins(one_feature(plain, 0).bin_edges))
     fours = rs.std_error(plain, four, groups=np.arange(6000) // 4)
     # A cell of 15 rows then has four places and not 15; its width varies more, and with it the
     # effect: by 1/4 - 1/15 of the variance, 9 % of a standard error.
@@ -488,11 +497,10 @@ def test_the_correlation_of_an_average_with_its_slope_by_the_rows(weighted):
         bins=Lines((0.0, 0.3, 1.0), (True, False)),
         weighting="axis",
     )
-    found = effect["effect_slope_correlation"].values[0]
+    row = one_feature(effect, 0)
+    found, cells = row.effect_slope_correlation, row.edges
     assert found[1] == 0
-    row = effect.isel(feature=0)
-    cells = row["cell_value"].values[np.isfinite(row["cell_value"].values)]
-    inside = x < row["edge_value"].values[1]
+    inside = x < row.bin_edges[1]
     x, g, w = x[inside], g[inside], w[inside]
     k = np.searchsorted(cells, x, side="right") - 1
     width, count = np.diff(cells), np.bincount(k, w)

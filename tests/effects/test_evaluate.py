@@ -7,6 +7,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
+from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.effects.errors import errors_at, own_error, values_at
 from rhale_stats.effects.fit import noise_in_the_middle
 from rhale_stats.schema.feature_result import one_feature
@@ -71,8 +72,7 @@ def test_errors_by_groups(constant):
     assert found["average_effect"] == float(row["average_effect_se"])
     assert_allclose(errors_at(row, row["edge_value"].values)["curve"], row["curve_se"], atol=1e-12)
     # Without any edge where it is known.
-    names = [name for name in ("curve_se", "cell_curve_se") if name in row]
-    none = changed(row, **{name: row[name] * np.nan for name in names})
+    none = changed(row, curve_se=row["curve_se"] * np.nan)
     assert np.isnan(errors_at(none, MIDDLES)["curve"]).all()
 
 
@@ -114,7 +114,7 @@ def test_errors_of_lines_are_those_of_regressions(grouped):
 def test_errors_of_lines_by_their_covariance(weighting, grouped):
     """var(m + a s) = var(m) + 2 a cov(m, s) + a^2 var(s)."""
     row, *_ = dense_on_the_left(weighting, grouped)
-    away = np.array(PLACES) - row["edge_value"].values.mean()
+    away = np.array(PLACES) - row.bin_edges.mean()
     mean, shared, slope = (float(one[0]) for one in noise_in_the_middle(row))
     expected = np.sqrt(mean + 2 * away * shared + away**2 * slope)
     assert_allclose(errors_at(row, np.array(PLACES))["effect"], expected, rtol=1e-9)
@@ -124,8 +124,8 @@ def test_errors_of_lines_whose_covariance_is_unknown():
     """As if the slope and the mean of the rows were uncorrelated, with a correlation up to 1."""
     row, x, *_ = dense_on_the_left("rows", grouped=True)
     row = changed(row, drop=["effect_slope_cov"])
-    off = row["edge_value"].values.mean() - x.mean()
-    away = np.array(PLACES) - row["edge_value"].values.mean()
+    off = row.bin_edges.mean() - x.mean()
+    away = np.array(PLACES) - row.bin_edges.mean()
     effect_se, slope_se = float(row["effect_se"][0]), float(row["slope_se"][0])
     shared = min(off * slope_se**2, effect_se * slope_se)
     expected = np.sqrt(effect_se**2 + 2 * away * shared + away**2 * slope_se**2)
@@ -153,12 +153,14 @@ def test_the_part_of_the_rows_is_taken():
 
 def test_stored_errors_between_edges():
     """Without slopes those of the bin everywhere in it; of the curve on straight lines."""
+    moments = np.zeros((3, len(FIELDS)))
+    moments[:2, :4] = [[7, 7, 7, 0.5], [7, 7, 7, 2.0]]  # rows, weights, mean of x
     row = row_of(
         xr.Dataset(
             {
                 "effect": ("bin", [1.0, 2.0]),
                 "heterogeneity": ("bin", [0.5, 0.25]),
-                "x_mean": ("bin", [0.5, 2.0]),
+                "moments": (("edge", "moment"), moments),
                 "effect_se": ("bin", [0.1, 0.2]),
                 "heterogeneity_se": ("bin", [0.3, 0.4]),
                 "curve": ("edge", [0.0, 1.0, 5.0]),
@@ -174,8 +176,6 @@ def test_stored_errors_between_edges():
             {"n_groups": 9, "method": "rhale"},
         )
     )
-    counts = "bin", [0.1, 0.1]
-    row = changed(row, weight_share=counts, n_obs=counts)
     z = np.array([0.0, 0.25, 0.5, 1.0, 2.9])
     found = errors_at(row, z)
     assert_allclose(found["effect"], [0.1, 0.1, 0.1, 0.2, 0.2])

@@ -9,8 +9,6 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import (
-    at_cells,
-    at_edges,
     bends,
     bin_degrees,
     curve_covariance,
@@ -23,6 +21,7 @@ from rhale_stats.effects.fit import (
     spread_degrees,
     spread_rows,
 )
+from rhale_stats.schema.curves import CurveCells
 from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import changed, local_of, row_of
 
@@ -47,7 +46,8 @@ def test_curves_of_lines_are_below_the_line_through_their_ends():
 
 
 def test_values_at_edges_are_unknown_beyond_the_curve():
-    found = at_edges(np.array([1.0, 2.0, 3.0]), SimpleNamespace(n_bins=5, edge_slice=slice(2, 5)))
+    cells = SimpleNamespace(bin=np.zeros(5), stretch=slice(2, 4))
+    found = CurveCells.at_edges(cells, np.array([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(found, [NAN, NAN, 1, 2, 3, NAN])
 
 
@@ -82,8 +82,10 @@ def test_degrees_of_the_mean_over_the_rows():
     )
     assert row_degrees(row) == pytest.approx(39)
     assert np.isnan(row_degrees(changed(row, weight_share=("bin", np.zeros(3)))))
-    levels = row.dataset.rename(n_effective="n_level_effective", weight_share="level_share")
-    assert row_degrees(row_of(levels.assign_coords(feature_kind="nominal"))) == pytest.approx(39)
+    # Of levels the numbers of steps do not count.
+    of_levels = {"n_level_effective": row["n_effective"], "level_share": row["weight_share"]}
+    steps = {"n_effective": ("bin", np.full(3, 5.0)), "feature_kind": "nominal"}
+    assert row_degrees(changed(row, **of_levels, **steps)) == pytest.approx(39)
 
 
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -98,36 +100,38 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
     fit = row.fit
     z = np.array([-0.9, -0.2, 0.1, 0.8])
     assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-10)
-    assert (fit.edge_slice, fit.n_bins) == (slice(0, 4), 3)
-    assert_allclose(fit.edges, row["edge_value"])
+    edges = fit.pieces.edges
+    assert (fit.cells.edge_stretch, fit.cells.n_bins()) == (slice(0, 4), 3)
+    assert_allclose(edges, row.bin_edges)
     assert_allclose(bin_degrees(row), row["n_obs"].values - 1)
     # Of one bin alone the variance from the start has its degrees of freedom.
     if centering == "start":
-        at = np.array([fit.edges[0] + 0.3])
+        at = np.array([edges[0] + 0.3])
         n = float(row["n_obs"][0])
         assert_allclose(fit.variance(at), 0.3**2 * row["effect_se"].values[0] ** 2)
         assert_allclose(fit.degrees_by_cell(at), n - 1)
         assert_allclose(fit.curve_degrees(at), n - 1)
-        of_effects = fit.variances(fit.loadings(fit.edges[1:2]))[1]
-        assert_allclose(of_effects, fit.variance(fit.edges[1:2]))
+        of_effects = fit.variances(fit.loadings(edges[1:2]))[1]
+        assert_allclose(of_effects, fit.variance(edges[1:2]))
 
 
 def test_a_curve_between_edges_only(rng):
-    """Most rows are inside of a bin, with gaps at both sides: no edge has a value of the curve."""
+    """Most rows are inside of a bin, with gaps at both sides: none of its edges has a curve."""
     tail = np.linspace(0, 0.1, 5)
     x = np.concatenate([tail, rng.uniform(4.5, 5.5, 60), 9.9 + tail])[:, None]
     local = rs.local_effects(None, x, jacobian=1 + rng.normal(size=x.shape))
     with pytest.warns(UserWarning, match="Gaps without rows: 'x0' \\(from "):
         effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 10])))
-    fit = one_feature(effect, 0).fit
-    assert fit.edge_slice == slice(0, 0)
-    assert len(fit.edges) == 0
-    assert np.isnan(effect["curve"]).all()
-    assert np.isnan(effect["curve_se"]).all()
-    known = np.isfinite(effect["cell_curve_se"].values[0])
-    assert_allclose(known.sum(), len(fit.pieces.edges))
-    assert_allclose(at_cells(fit.pieces.edges, fit)[known], fit.pieces.edges)
-    assert np.isnan(at_cells(fit.pieces.edges, fit)[~known]).all()
+    row = one_feature(effect, 0)
+    fit, edges = row.fit, row.fit.pieces.edges
+    assert np.isnan(row.at_bins("curve")).all()
+    assert np.isnan(row.at_bins("curve_se")).all()
+    known = np.isfinite(row["curve_se"].values)
+    assert_allclose(known.sum(), len(edges))
+    assert known.sum() > 2
+    np.testing.assert_array_equal(np.isfinite(row["curve"].values), known)
+    assert_allclose(fit.cells.at_edges(edges)[known], edges)
+    assert np.isnan(fit.cells.at_edges(edges)[~known]).all()
 
 
 def test_degrees_under_precision_weights():
@@ -140,7 +144,7 @@ def test_degrees_under_precision_weights():
     effect = rs.rhale(local, bins=rs.GivenBins({"x0": [0, 1, 2], "x1": [0, 2]}), weighting="rows")
     row, other = one_feature(effect, 0), one_feature(effect, 1)
     assert bin_degrees(other).shape == (0,)
-    found, n = spread_rows(row), row["n_effective"].values
+    found, n = spread_rows(row), row.n_effective
     for b, there in enumerate((x < 1, x >= 1)):
         v, own = w[there] / w[there].sum(), g[there]
         square = (own - v @ own) ** 2
@@ -194,19 +198,10 @@ def test_covariances_of_groups_between_edges(weighting):
     effect = rs.rhale(local, bins=rs.GivenBins([0, 0.5, 1]), weighting=weighting)
     row = one_feature(rs.std_error(effect, local, groups=np.arange(120) // 4), 0)
     fit = row.fit
-    assert_allclose(curve_covariance(row, fit, fit.edges), row["curve_cov"], atol=1e-14)
-    at = (fit.pieces.edges[1:] + fit.pieces.edges[:-1]) / 2
-    name = "cell_curve_cov" if weighting == "axis" else "curve_cov"
-    whole = row[name].values
+    edges, whole, known = fit.pieces.edges, row["curve_cov"].values, row["curve_df"].values
+    assert (len(edges) > 3) == (weighting == "axis")
+    assert_allclose(curve_covariance(row, fit, edges), whole, atol=1e-14)
+    middle = (edges[1:] + edges[:-1]) / 2
     halves = (np.eye(len(whole))[1:] + np.eye(len(whole))[:-1]) / 2
-    if weighting == "axis":
-        assert_allclose(curve_covariance(row, fit, at), halves @ whole @ halves.T, atol=1e-14)
-        known = row["cell_curve_df"].values
-    else:
-        middle = (fit.edges[1:] + fit.edges[:-1]) / 2
-        assert_allclose(curve_covariance(row, fit, middle), halves @ whole @ halves.T, atol=1e-14)
-        known = row["curve_df"].values
-    places = (fit.pieces.edges[1:] + fit.pieces.edges[:-1]) / 2
-    if weighting == "rows":
-        places = (fit.edges[1:] + fit.edges[:-1]) / 2
-    assert_allclose(curve_degrees(row, fit, places), (known[1:] + known[:-1]) / 2)
+    assert_allclose(curve_covariance(row, fit, middle), halves @ whole @ halves.T, atol=1e-14)
+    assert_allclose(curve_degrees(row, fit, middle), (known[1:] + known[:-1]) / 2)

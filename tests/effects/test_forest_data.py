@@ -79,8 +79,8 @@ def test_what_cannot_be_ranked():
         forest_data(EFFECT, "curve", 0.9)
     with pytest.raises(ValueError, match=r"intervals: average_effect\. Sizes are in"):
         forest_data(EFFECT, "size", 0.9)
-    with pytest.raises(ValueError, match="'heterogeneity_index' without one"):
-        forest_data(EFFECT, "heterogeneity_index", 0.9)
+    with pytest.raises(ValueError, match="'heterogeneity_output' without one"):
+        forest_data(EFFECT, "heterogeneity_output", 0.9)
 
 
 def test_intervals_of_the_rows_alone_stand_beside_those_with_the_model():

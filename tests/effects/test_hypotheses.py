@@ -209,7 +209,7 @@ def test_cells_of_derivatives_may_be_the_bins_as_well():
     local = rs.local_effects(lambda X: np.exp(X[:, 0]) + X[:, 1], x)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(4))
     row = one_feature(effect, 0)
-    assert_array_equal(row.cell_edges, row["edge_value"])
+    assert_array_equal(row.edges, row.bin_edges)
     alone = rs.wald_test(effect, "homogeneous")
     assert_array_equal(alone["p_value"], [np.nan, 1])
     assert "local=local" in str(alone["reason"].values[0])
@@ -635,9 +635,8 @@ def test_the_common_zero_is_the_mean_over_the_rows_of_both():
     inner = np.concatenate([one[1:-1] for one in edges])
     assert_allclose(z, np.unique([low, *inner[(inner > low) & (inner < high)], high]), atol=1e-12)
     rows = [one_feature(one, 0) for one in effects]
-    places, n_rows = (
-        np.concatenate([row[name].values for row in rows]) for name in ("x_mean", "n_obs")
-    )
+    places = np.concatenate([row.x_mean for row in rows])
+    n_rows = np.concatenate([row["n_obs"].values for row in rows])
     there = (places >= low) & (places <= high)
     places, n_rows = places[there], n_rows[there]
 
@@ -680,7 +679,7 @@ def test_curves_of_other_bins_and_ranges_are_compared_where_both_are():
     for number in range(3):
         z = found["grid_value"].values[number]
         z = z[np.isfinite(z)]
-        edges = one_feature(b, number)["edge_value"].values
+        edges = one_feature(b, number).bin_edges
         expected = np.unique(np.concatenate([EDGES, edges]))
         expected = expected[(expected >= edges[0]) & (expected <= min(edges[-1], 1))]
         assert_array_equal(z, expected)
@@ -907,10 +906,10 @@ def test_a_paired_difference_is_the_effect_of_the_differences(centering, weighti
     apart = locals_[0].assign(local_effect=locals_[0]["local_effect"] - locals_[1]["local_effect"])
     expected = one_feature(rs.std_error(rs.rhale(apart, **options), apart, groups=group), 0)
     found = rs.compare(*effects, paired=locals_, groups=group, n_draws=500, rng=0)
-    at_edges = np.isin(found["grid_value"].values[0], expected["edge_value"])
+    at_edges = np.isin(found["grid_value"].values[0], expected.bin_edges)
     for name, own in (("difference", "curve"), ("difference_se", "curve_se")):
         values = found[name].values[0, at_edges]
-        assert_allclose(values, expected[own], rtol=1e-9, atol=1e-9)
+        assert_allclose(values, expected.at_bins(own), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.thorough
@@ -1255,7 +1254,7 @@ class TestHomogeneous:
         model = lambda X: X[:, 0] * X[:, 1] ** 2  # noqa: E731
         effect = rs.ale(model, X, features=0, bins=rs.GivenBins([0, 0.5, 0.8, 1]))
         row = one_feature(effect, 0)
-        n, spread = row["n_effective"].values, row["heterogeneity"].values
+        n, spread = row.n_effective, row["heterogeneity"].values
         found = rs.wald_test(effect, "homogeneous")
         known = np.isfinite(spread)
         size = np.sqrt(np.sum((n * spread**2)[known]) / n[known].sum())
@@ -1441,7 +1440,7 @@ def test_p_values_of_monotone_effects_are_those_of_the_least_bin():
     effect = rs.std_error(monotone(0.05))
     test = rs.wald_test(effect, "increasing")
     value, se = effect["effect"].values[0], effect["effect_se"].values[0]
-    degrees = effect.rhale.complete()["n_effective"].values[0] - 1
+    degrees = effect.rhale.in_bins()["n_effective"].values[0] - 1
     # Of one-sided intervals as `confint` makes them, the one that first excludes no fall.
     p_each = []
     for k in range(4):

@@ -19,7 +19,7 @@ from rhale_stats.effects.intervals import _drawn_groups, _shortfall_of_groups, _
 from rhale_stats.schema.feature_result import one_feature
 from studies import weighting
 from studies.coverage import Hits, curve_of
-from tests.helpers import local_of
+from tests.helpers import local_of, row_of
 
 LEAST = 0.001
 CLEAR = 1e-4
@@ -98,18 +98,18 @@ def test_intervals_and_bands_of_fixed_bins(centering):
     # Rows are uniform: the mean of the curve is 0.
     curve = CURVE - CURVE[0] if centering == "start" else CURVE
     later = slice(1 if centering == "start" else 0, None)
-    pointwise = holds(effect["curve_ci"].values, curve)
+    pointwise = holds(effect.rhale.in_bins()["curve_ci"].values, curve)
     assert_share(holds(effect["effect_ci"].values, 2), 0.95)
     assert_share(pointwise[:, later], 0.95)
     # The whole curve: at all edges of cells, which end in padding.
-    cells = effect["cell_value"].values
-    along = 2 * cells + 2 * (centering == "start")
-    padding = np.isnan(cells)
-    whole = (holds(effect["cell_curve_band"].values, along) | padding).all(axis=1)
+    edges = effect["edge_value"].values
+    along = 2 * edges + 2 * (centering == "start")
+    padding = np.isnan(edges)
+    whole = (holds(effect["curve_band"].values, along) | padding).all(axis=1)
     assert_share(whole, 0.95)
     assert_between(holds(effect["effect_band"].values, 2).all(axis=1), 0.93, 0.97)
     # Pointwise intervals do not hold the whole curve as often, nor all bins.
-    assert_below((holds(effect["cell_curve_ci"].values, along) | padding).all(axis=1), 0.93)
+    assert_below((holds(effect["curve_ci"].values, along) | padding).all(axis=1), 0.93)
     assert_below(holds(effect["effect_ci"].values, 2).all(axis=1), 0.93)
 
 
@@ -263,11 +263,11 @@ def test_shortfalls_of_groups():
 
 def test_degrees_of_drawn_groups():
     """Those of the replicates, less the strata; a feature has as many as it has bins."""
-    row = xr.Dataset({"effect": ("bin", np.zeros(2)), "curve": ("edge", np.zeros(3))})
+    row = row_of(xr.Dataset({"effect": ("bin", np.zeros(2)), "curve": ("edge", np.zeros(3))}))
     boot = xr.Dataset(
         {
             "effect_df": ("bin", [5.0, 0.5, np.nan]),
-            "curve_df": ("edge", [4.0, 6.0, 8.0, np.nan]),
+            "curve_df": ("bin_edge", [4.0, 6.0, 8.0, np.nan]),
             "average_effect_df": 7.0,
         },
         attrs={"n_strata": 2, "scheme": "multinomial"},

@@ -6,6 +6,7 @@ import pytest
 import rhale_stats as rs
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.effects.labelled import SQUARE_MOMENTS
+from rhale_stats.schema.feature_result import each_feature
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (200, 1))
@@ -60,6 +61,7 @@ def test_attributes_and_coordinates():
         "n_rows": 200,
         "software": f"rhale_stats {rs.__version__}",
         "weighting": "rows",
+        "local_effect_method": "jacobian",
     }
     nan = np.nan
     edges = [[-1, 0, 1, nan], [nan] * 4, [-1, 0, 0.25, 1]]
@@ -81,5 +83,5 @@ def test_features_that_are_all_constant_have_one_empty_bin():
     found = rs.rhale(rs.local_effects(None, table, jacobian=table, features=[0, 1]))
     assert found.sizes["bin"] == 1
     assert found["n_bins"].values.tolist() == [0, 0]
-    assert found["n_spread_bins"].values.tolist() == [0, 0]
+    assert [len(row.spread_starts) for row in each_feature(found)] == [0, 0]
     assert np.isnan(found["effect"]).all()

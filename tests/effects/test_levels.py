@@ -159,7 +159,7 @@ def test_rows_without_weight_are_no_rows():
     effect = rs.ale_from_local(local)
     rest = rs.ale(_model, X[5:], features=0, categorical=0)
     assert effect.attrs["n_rows"] == rest.attrs["n_rows"] == N - 5
-    for name in ("effect", "curve", "n_level", "n_obs", "effect_cov"):
+    for name in ("effect", "curve", "n_level", "n_obs", "curve_cov"):
         assert_allclose(effect[name], rest[name], rtol=1e-12, atol=1e-13, err_msg=name)
 
 

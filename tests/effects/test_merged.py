@@ -178,7 +178,7 @@ def test_an_effect_gives_its_edges_and_cells(table):
     first = rs.rhale(rs.local_effects(model, X[:500]), bins=rs.EqualWidthBins(4))
     rule = rs.GivenBins(first)
     again = rs.rhale(rs.local_effects(model, X[:500]), bins=rule)
-    for name in ("edge_value", "cell_value"):
+    for name in ("bin_left", "edge_value"):
         np.testing.assert_array_equal(again[name], first[name])
     np.testing.assert_allclose(again["curve"], first["curve"], rtol=1e-12)
     assert rule == rs.GivenBins(first)
@@ -194,7 +194,7 @@ def test_cells_beside_an_edge_by_rounding_are_that_edge(table):
     bins = rs.GivenBins([-2, -0.4, 2], cells=np.linspace(-2, 2, 21))
     effect = rs.rhale(rs.local_effects(None, table, jacobian=jacobian), bins=bins)
     assert np.linspace(-2, 2, 21)[8] != -0.4
-    assert effect.sizes["cell"] == 20
+    assert effect.sizes["edge"] == 21
 
 
 def test_parts_that_do_not_fit_are_refused(table):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,8 @@ from statsmodels.genmod import families
 from statsmodels.genmod.families import links
 
 import rhale_stats as rs
+from rhale_stats.arrays.accumulate import at_edges
+from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.effects.delta_method import (
     _diluted,
     _overlap,
@@ -140,7 +143,7 @@ def test_linear_bins_and_slopes_by_brute_force():
     assert (effect["slope"] != 0).any()
     found = rs.std_error(effect, local, model=fit, X=data[["a", "b"]], uncertainty="parameters")
     # The line of a bin is the least-squares line through its rows, for any local effects.
-    x, edges = data["a"].values, effect["edge_value"].values[0]
+    x, edges = data["a"].values, one_feature(effect, "a").bin_edges
     k = np.clip(np.searchsorted(edges, x, "right") - 1, 0, len(edges) - 2)
     own, cov = Formula(fit), np.asarray(fit.cov_params())
     values, vectors = np.linalg.eigh(cov)
@@ -697,16 +700,19 @@ class TestParts:
         assert_allclose(found, np.diag([0.75**2 / 19, 0]))
 
     def test_values_are_placed_at_all_edges(self):
-        fit = SimpleNamespace(
-            n_bins=3, edge_slice=slice(1, 3),
-            cells=SimpleNamespace(bin=np.zeros(5), stretch=slice(2, 4)),
-        )  # fmt: skip
-        nan = np.nan
-        assert_array_equal(_placed(np.array([1.0, 2]), "curve", fit), [nan, 1, 2, nan])
-        cells = _placed(np.array([[1.0, 4], [2, 5], [3, 6]]), "cell_curve", fit)
-        assert_array_equal(cells, [[nan] * 2] * 2 + [[1, 4], [2, 5], [3, 6]] + [[nan] * 2])
-        assert _placed(np.array([7.0]), "average_effect", fit) == 7
-        assert_array_equal(_placed(np.ones(3), "effect", fit), np.ones(3))
+        """Of the spread in all cells of its stretches."""
+        cells = SimpleNamespace(at_edges=partial(at_edges, stretch=slice(2, 4), n_bins=5))
+        fit, nan = SimpleNamespace(cells=cells), np.nan
+        moments = ("edge", "moment"), np.ones((6, len(FIELDS)))
+        spread = "edge", [0.5, 0.5, 2, 0.5, 0.5, nan]
+        variables = {"effect": ("bin", np.ones(5)), "moments": moments, "spread": spread}
+        row = row_of(xr.Dataset(variables, attrs={"weighting": "axis"}))
+        curve = _placed(np.array([[1.0, 4], [2, 5], [3, 6]]), "curve", row, fit)
+        assert_array_equal(curve, [[nan] * 2] * 2 + [[1, 4], [2, 5], [3, 6]] + [[nan] * 2])
+        assert _placed(np.array([7.0]), "average_effect", row, fit) == 7
+        assert_array_equal(_placed(np.ones(5), "effect", row, fit), np.ones(5))
+        found = _placed(np.array([1.0, 2, 3]), "spread", row, fit)
+        assert_array_equal(found, [1, 1, 2, 3, 3])
 
     def test_what_is_left_without_parts(self):
         data = {name: ("bin", [1.0]) for name in ("effect_se", "effect_se_rows", "effect_se_model",
@@ -766,9 +772,10 @@ def test_variances_of_rows_are_the_squares_of_their_errors():
     row = one_feature(rs.std_error(effect), 0)
     found = row_covariances(row, row.fit)
     names = {"start": "curve_se_start"}
-    for key in ("start", "heterogeneity", "spread", "average_effect"):
+    for key in ("start", "heterogeneity", "average_effect"):
         se = row[names.get(key, f"{key}_se")].values
         assert_allclose(found[key], np.atleast_1d(se) ** 2)
+    assert_allclose(row.in_cells(found["spread"]), row["spread_se"].values[:-1] ** 2)
 
 
 # --- leverage ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import rhale_stats as rs
 from rhale_stats.arguments.peers import typed
 from rhale_stats.effects.rhale import quiet_rhale, warn_of_gaps
 from rhale_stats.local.rows import honest_split
-from rhale_stats.schema.layout import complete
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.helpers import local_of, public_functions
 
@@ -44,14 +44,17 @@ def test_schema(local, rule):
         assert array.dims == dims
         assert array.attrs["long_name"] == long_name
         assert array.attrs["units"] == units
-    for name in ("bin_left", "bin_right", "edge_value", "n_bins", "feature_kind", "feature_units"):
+    for name in ("bin_left", "bin_right", "edge_value", "feature_kind", "feature_units"):
         assert name in effect.coords
     for attributes in (effect.attrs, *(v.attrs for v in effect.variables.values())):
         assert all(isinstance(value, str | int | float) for value in attributes.values())
     n_bins = effect["n_bins"].values
     for position, bins in enumerate(n_bins):
         row = effect.isel(feature=position)
-        assert row["edge_value"].notnull().sum() == (bins + 1 if bins else 0)
+        edges = row["edge_value"].values[row["edge_value"].notnull()]
+        assert len(edges) > bins if bins else not len(edges)
+        assert (np.diff(edges) > 0).all()
+        assert np.isin([*row["bin_left"][:bins], *row["bin_right"][:bins]], edges).all()
         assert row["bin_left"].notnull().sum() == row["bin_right"].notnull().sum() == bins
         assert not row["n_obs"].values[bins:].any()
         assert row["effect"][bins:].isnull().all()
@@ -60,7 +63,7 @@ def test_schema(local, rule):
 def test_constant_feature_is_a_flagged_row(local):
     effect = rs.rhale(local)
     assert effect["feature_kind"].values.tolist() == ["continuous", "continuous", "constant"]
-    row = effect.isel(feature=2)
+    row = effect.rhale.in_bins().isel(feature=2)
     assert int(row["n_bins"]) == 0
     for name in ("effect", "curve", "heterogeneity", "average_effect", "curve_offset"):
         assert row[name].isnull().all()
@@ -78,9 +81,8 @@ def test_only_constant_features(local):
 def test_centring_can_be_undone(local, centering):
     start = rs.rhale(local, bins=rs.EqualWidthBins(7), centering="start")
     other = rs.rhale(local, bins=rs.EqualWidthBins(7), centering=centering)
-    xr.testing.assert_allclose(
-        (other["curve"] + other["curve_offset"]).drop_attrs(), start["curve"].drop_attrs()
-    )
+    offset = other.rhale.in_bins()["curve_offset"]
+    xr.testing.assert_allclose((other["curve"] + offset).drop_attrs(), start["curve"].drop_attrs())
     assert other.attrs["centering"] == other["curve"].attrs["centering"] == centering
 
 
@@ -101,21 +103,21 @@ def test_what_each_centring_makes_zero(local):
 @pytest.mark.parametrize("weighting", ["axis", "rows"])
 def test_predict_labels_and_limits(local, weighting):
     effect = rs.rhale(local, bins=rs.EqualWidthBins(5), weighting=weighting)
-    edges = effect["edge_value"].sel(feature="x0").values
+    edges = effect["edge_value"].sel(feature="x0").dropna("edge").values
     at_edges = rs.predict(effect, edges, "x0")
-    np.testing.assert_allclose(at_edges, effect["curve"].sel(feature="x0"))
+    np.testing.assert_allclose(at_edges, effect["curve"].sel(feature="x0").dropna("edge"))
     assert at_edges.dims == ("grid",)
     np.testing.assert_array_equal(at_edges["x"], edges)
     assert at_edges.attrs["feature"] == "x0"
     # The curve is linear in what it is accumulated from: cells, or bins.
+    ends_of_bins = np.append(effect["bin_left"][0], effect["bin_right"][0, -1])
     if weighting == "axis":
-        pieces = effect["cell_value"].sel(feature="x0").dropna("cell_edge").values
-        assert set(edges) <= set(pieces)
-        assert len(pieces) > 2 * len(edges)
+        assert set(ends_of_bins) <= set(edges)
+        assert len(edges) > 2 * len(ends_of_bins)
     else:
-        pieces = edges
-    ends = rs.predict(effect, pieces, 0).values
-    middle = rs.predict(effect, (pieces[1:] + pieces[:-1]) / 2, 0)
+        np.testing.assert_array_equal(edges, ends_of_bins)
+    ends = rs.predict(effect, edges, 0).values
+    middle = rs.predict(effect, (edges[1:] + edges[:-1]) / 2, 0)
     np.testing.assert_allclose(middle, (ends[1:] + ends[:-1]) / 2, rtol=1e-6, atol=1e-12)
     assert np.isnan(rs.predict(effect, [edges[0] - 0.1, edges[-1] + 0.1], "x0")).all()
     assert np.isnan(rs.predict(effect, 7.0, "x2"))
@@ -131,14 +133,14 @@ def test_empty_bins_stay_empty(rng, weighting):
     local = rs.local_effects(None, x, jacobian=2 * x)
     with pytest.warns(UserWarning, match=r"Bins without rows: 'x0' \(2 of 4\).*QuantileBins"):
         effect = rs.rhale(local, bins=rs.EqualWidthBins(4), centering="start", weighting=weighting)
-    row = effect.isel(feature=0)
+    row = effect.rhale.in_bins().isel(feature=0)
     assert row["n_obs"].values.tolist() == [50, 0, 0, 50]
     assert np.isnan(row["effect"].values).tolist() == [False, True, True, False]
     # Nobody knows how far the curve moves across the gap; of two equal sides the first is shown.
     # By cells it ends at the last row before the gap, which is left of the edge of the bin.
     unknown = [False, weighting == "axis", True, True, True]
     assert np.isnan(row["curve"].values).tolist() == unknown
-    errors = rs.std_error(effect).isel(feature=0)
+    errors = rs.std_error(effect).rhale.in_bins().isel(feature=0)
     assert np.isnan(errors["curve_se"].values).tolist() == unknown
     at = [x[:50].max(), 2.0, x[50:].min(), 3.9]
     assert np.isnan(rs.predict(effect, at, 0)).values.tolist() == [False, True, True, True]
@@ -164,13 +166,13 @@ def test_the_curve_beside_a_gap_is_that_of_its_own_rows(rng, centering, weightin
         # summed over whole bins begins with the next one.
         own, first = np.append(x[300:].min(), own[1:]), 1
     alone = rs.rhale(right, bins=rs.GivenBins(own), **options)
-    assert effect["curve"][0, : 5 + first].isnull().all()
-    both, part = rs.std_error(effect), rs.std_error(alone)
+    both, part = (rs.std_error(one).rhale.in_bins() for one in (effect, alone))
+    assert both["curve"][0, : 5 + first].isnull().all()
     for name in names:
         np.testing.assert_allclose(
             both[name][0, 5 + first :], part[name][0, first:], rtol=1e-9, atol=1e-12
         )
-    np.testing.assert_allclose(effect["curve_offset"], alone["curve_offset"], rtol=1e-9)
+    np.testing.assert_allclose(both["curve_offset"], part["curve_offset"], rtol=1e-9)
     # The average over all rows needs no curve.
     g = local["local_effect"].values
     assert float(effect["average_effect"][0]) == pytest.approx(g.mean(), rel=1e-12)
@@ -255,7 +257,7 @@ def assert_same(found, expected):
 class TestAccessor:
     def test_every_method_is_the_function(self, local):
         effect = rs.rhale(local)
-        assert_same(complete(effect.rhale.std_error()), rs.std_error(effect))
+        assert_same(effect.rhale.std_error(), rs.std_error(effect))
         xr.testing.assert_identical(
             effect.rhale.predict([0.1], "x0"), rs.predict(effect, [0.1], "x0")
         )
@@ -264,9 +266,9 @@ class TestAccessor:
         assert effect.rhale.to_dataframe().equals(rs.tidy(effect))
         assert effect.rhale.glance().equals(rs.glance(effect))
         assert effect.rhale.augment(local).equals(rs.augment(local, effect))
-        check = complete(effect.rhale.check_unbiased(local, rng=0))
+        check = effect.rhale.check_unbiased(local, rng=0)
         assert_same(check, rs.check_unbiased(local, effect, rng=0))
-        assert_same(complete(effect.rhale.debias(check)), rs.debias(effect, check))
+        assert_same(effect.rhale.debias(check), rs.debias(effect, check))
         xr.testing.assert_identical(effect.rhale.mae(effect), rs.simulate.mae(effect, effect))
         assert check.rhale.plot_bias("x0").get_xlabel() == "x0"
         assert len(effect.rhale.plot("x0", local)) == 3
@@ -277,7 +279,7 @@ class TestAccessor:
         accessor = rs.rhale(local).rhale
         names = {"plot_all": "plots.effects", "mae": "simulate.mae", "to_dataframe": "tidy"}
         functions = public_functions()
-        own = ("at", "complete")  # no functions of the package
+        own = ("at", "in_bins")  # no functions of the package
         names_of = vars(type(accessor))
         methods = [name for name in names_of if not name.startswith("_") and name not in own]
         assert len(methods) == 28
@@ -293,7 +295,7 @@ class TestAccessor:
     def test_arguments_by_name_are_those_of_the_function(self, local):
         effect = rs.rhale(local)
         assert_same(
-            complete(effect.rhale.check_unbiased(local=local, rng=0)),
+            effect.rhale.check_unbiased(local=local, rng=0),
             rs.check_unbiased(local, effect, rng=0),
         )
         with pytest.raises(TypeError, match="multiple values for argument 'effect'"):
@@ -348,14 +350,15 @@ def test_what_is_said_of_gaps_inside_a_bin():
     """From the last row before the widest gap to the first beyond it, up to the cells."""
     x = np.concatenate([np.linspace(0, 1, 60), np.linspace(8, 10, 50)])[:, None]
     effect = quiet_rhale(local_of(x, np.ones_like(x)), rs.GivenBins([0, 10]))
-    edges, share = effect["cell_value"].values[0], effect["cell_share"].values[0]
+    row = one_feature(effect, 0)
+    edges, share = row.edges, row.cell_share
     at = int(np.argmax(np.where(share == 0, np.diff(edges), 0)))
     said = rf"'x0' \(from {edges[at]:.6g} to {edges[at + 1]:.6g}\)\. The curve cannot"
     with pytest.warns(UserWarning, match=f"^Gaps without rows: {said}"):
         warn_of_gaps(effect)
     assert 0.9 < edges[at] < 1.2
     assert 7.8 < edges[at + 1] < 8.1
-    assert np.isfinite(effect["curve"].values[0]).tolist() == [True, False]
+    assert np.isfinite(row.at_bins("curve")).tolist() == [True, False]
 
 
 def test_honest_rows_are_two_parts(rng):
@@ -375,8 +378,7 @@ def test_honest_rows_are_two_parts(rng):
     assert effect.attrs["n_rows"] == 35
     assert effect.attrs["honest_fraction"] == 0.3
     chosen = honest_split(50, 0.3, effect.attrs["honest_seed"])
-    edges = effect["edge_value"].values[0]
-    edges = edges[np.isfinite(edges)]
+    edges = one_feature(effect, 0).bin_edges
     assert (edges[0], edges[-1]) == (x.min(), x.max())
     k = np.clip(np.searchsorted(edges, x[:, 0], side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(k[~chosen])

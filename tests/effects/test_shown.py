@@ -88,7 +88,7 @@ def test_ends_of_curves():
     assert_allclose(extents(effect), [[-mean, 9 - mean], [0, 0], [nan, nan]], atol=1e-12)
     # The same in cells, whose edges do not include the turn.
     along = rs.rhale(local_of(X, g), bins=rs.AdaptiveBins(20))
-    curve = along["cell_curve"].values[0]
+    curve = along["curve"].values[0]
     expected = [[np.nanmin(curve), np.nanmax(curve)], [0, 0], [nan, nan]]
     assert_allclose(extents(along), expected, atol=1e-12)
 

@@ -553,6 +553,6 @@ def test_importances_of_features_with_other_numbers_of_cells(rng):
     effect = rs.rhale(local_of(X, 1 + rng.normal(size=X.shape)), bins=rs.GivenBins({
         "x0": [0, 0.5, 1], "x1": [0, 1, 2, 3],
     }))  # fmt: skip
-    n_cells = np.isfinite(effect["cell_value"]).sum("cell_edge").values
-    assert n_cells[0] != n_cells[1]
+    n_edges = np.isfinite(effect["edge_value"]).sum("edge").values
+    assert n_edges[0] != n_edges[1]
     assert_allclose(importances(effect), rs.effect_sizes(effect)["importance"], rtol=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -18,10 +20,29 @@ from rhale_stats.effects.spread import (
 from rhale_stats.effects.tables import spread_notes, spread_table, within_bins
 from rhale_stats.local.rows import columns
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.feature_result import each_feature, one_feature
 from tests.helpers import changed, in_turn, labelled, local_of, through_a_file
 
-OWN = {"spread", "spread_n_obs", "spread_share", "spread_degrees"}
+
+def in_stretches(effect, feature):
+    """What is known of the stretches of one feature that have one spread each."""
+    row = one_feature(effect, feature)
+    sums = row.spread_sums
+    return {
+        "edges": row.spread_edges,
+        "spread": row.spread,
+        "n_obs": sums.n_obs,
+        "share": sums.weight / sums.weight.sum(),
+        "degrees": sums.degrees,
+        "third": sums.moment("third"),
+        "fourth": sums.moment("fourth"),
+    }
+
+
+def n_spread_bins(effect):
+    """Number of stretches of every feature."""
+    return np.array([len(row.spread_starts) for row in each_feature(effect)])
+
 
 
 def moving(rng, n=1500, **options):
@@ -48,7 +69,7 @@ def ise(effect, feature, true):
     z = np.linspace(0.001, 0.999, 999)
     own = rs.predict(effect, z, feature, what="heterogeneity").values
     row = one_feature(effect, feature)
-    k = np.searchsorted(row["edge_value"].values[1:-1], z, side="right")
+    k = np.searchsorted(row.bin_edges[1:-1], z, side="right")
     return np.nanmean((own - true(z)) ** 2), np.nanmean(
         (row["heterogeneity"].values[k] - true(z)) ** 2
     )
@@ -71,7 +92,7 @@ def test_the_edge_is_at_the_row_of_a_jump():
     )
     rows = [
         np.abs(
-            np.sum(z[:, [feature]] < row["spread_edge_value"].values, axis=0)
+            np.sum(z[:, [feature]] < row.spread_edges, axis=0)
             - np.sum(z[:, feature] < 0)
         ).min()
         for feature in range(40)
@@ -81,9 +102,9 @@ def test_the_edge_is_at_the_row_of_a_jump():
 
 
 def test_one_bin_where_the_spread_does_not_move(effect):
-    assert_array_equal(effect["n_spread_bins"].values[[1, 3]], [1, 1])
+    assert_array_equal(n_spread_bins(effect)[[1, 3]], [1, 1])
     row = one_feature(effect, "x1")
-    assert_allclose(row["spread"], row["heterogeneity"].values[0], rtol=0.03)
+    assert_allclose(row.spread, row["heterogeneity"].values[0], rtol=0.03)
 
 
 def test_bins_of_the_effect_do_not_change_it(local):
@@ -102,23 +123,24 @@ def test_bins_of_the_effect_do_not_change_it(local):
 
 def test_edges_shares_and_rows(effect):
     for feature in range(4):
-        row = one_feature(effect, feature)
-        edges = row["spread_edge_value"].values
+        row, found = one_feature(effect, feature), in_stretches(effect, feature)
+        edges = found["edges"]
         assert (np.diff(edges) > 0).all()
-        assert_array_equal(edges[[0, -1]], row["edge_value"].values[[0, -1]])
-        assert row["spread_n_obs"].values.sum() == 1500
-        assert_allclose(row["spread_share"].sum(), 1)
-        assert (row["spread_degrees"].values <= row["spread_n_obs"].values).all()
-        assert row["spread_degrees"].values.min() >= 30
-    beyond = effect["spread"].isel(feature=1, spread_bin=slice(1, None))
-    assert bool(beyond.isnull().all())
-    assert (effect["spread_n_obs"].values[1, 1:] == 0).all()
+        assert_array_equal(edges[[0, -1]], row.edges[[0, -1]])
+        assert found["n_obs"].sum() == 1500
+        assert_allclose(found["share"].sum(), 1)
+        assert (found["degrees"] <= found["n_obs"]).all()
+        assert found["degrees"].min() >= 30
+        # One value in all cells of a stretch, and none beyond the last of them.
+        k = np.searchsorted(edges[1:-1], row.edges[:-1], side="right")
+        assert_array_equal(effect["spread"][feature, : row.n_cells], found["spread"][k])
+        assert bool(effect["spread"][feature, row.n_cells :].isnull().all())
 
 
 def test_counting_rows_by_the_edges_gives_their_number(local, effect):
-    row = one_feature(effect, "x0")
-    counts, _ = np.histogram(local["x"].values[:, 0], row["spread_edge_value"].values)
-    assert_array_equal(counts, row["spread_n_obs"])
+    found = in_stretches(effect, "x0")
+    counts, _ = np.histogram(local["x"].values[:, 0], found["edges"])
+    assert_array_equal(counts, found["n_obs"])
 
 
 def test_invariance_to_scale_shift_and_reversal(local, effect):
@@ -130,7 +152,7 @@ def test_invariance_to_scale_shift_and_reversal(local, effect):
         a = rs.predict(effect, z, feature, what="heterogeneity").values
         b = rs.predict(other, 5 - 2 * z, feature, what="heterogeneity").values
         assert_allclose(np.median(b / a), 3, rtol=0.02)
-        assert abs(row.sizes["spread_bin"] - turned.sizes["spread_bin"]) <= 2
+        assert abs(len(row.spread_starts) - len(turned.spread_starts)) <= 2
 
 
 def test_frequencies_are_rows_written_out(rng):
@@ -138,8 +160,9 @@ def test_frequencies_are_rows_written_out(rng):
     g = (0.2 + 2 * z) * rng.normal(size=z.shape)
     counted = rs.rhale(local_of(z, g, weights=count.astype(float), weight_kind="frequency"))
     repeated = rs.rhale(local_of(np.repeat(z, count, 0), np.repeat(g, count, 0)))
-    for name in (*OWN, "spread_edge_value", "spread_fourth_moment"):
-        assert_allclose(counted[name], repeated[name], rtol=1e-9, err_msg=name)
+    one, other = (in_stretches(effect, 0) for effect in (counted, repeated))
+    for name in ("edges", "spread", "n_obs", "share", "degrees", "fourth"):
+        assert_allclose(one[name], other[name], rtol=1e-9, err_msg=name)
 
 
 def test_equal_precision_weights_change_nothing(rng):
@@ -148,16 +171,17 @@ def test_equal_precision_weights_change_nothing(rng):
     plain, weighted = (
         rs.rhale(local_of(z, g, **more)) for more in ({}, {"weights": np.full(400, 7.0)})
     )
-    for name in (*OWN, "spread_edge_value", "spread_third_moment"):
-        assert_allclose(plain[name], weighted[name], rtol=1e-9, err_msg=name)
+    one, other = (in_stretches(effect, 0) for effect in (plain, weighted))
+    for name in ("edges", "spread", "n_obs", "share", "degrees", "third"):
+        assert_allclose(one[name], other[name], rtol=1e-9, err_msg=name)
 
 
 def test_honest_edges_come_from_other_rows(local):
     effect = rs.rhale(local, honest=True, rng=0)
-    assert effect["n_spread_bins"].values[0] > 1
-    assert effect["spread_n_obs"].isel(feature=0).sum() == effect.attrs["n_rows"]
+    assert n_spread_bins(effect)[0] > 1
+    assert in_stretches(effect, 0)["n_obs"].sum() == effect.attrs["n_rows"]
     again = rs.rhale(local, honest=True, rng=0)
-    xr.testing.assert_identical(effect["spread_edge_value"], again["spread_edge_value"])
+    xr.testing.assert_identical(effect["spread"], again["spread"])
 
 
 @pytest.mark.slow
@@ -166,7 +190,7 @@ def test_standard_errors_are_those_of_replicates():
     rng = np.random.default_rng(4)
     z = rng.uniform(size=(300, 200))
     found = rs.std_error(rs.rhale(local_of(z, rng.normal(0, 0.5, z.shape))))
-    one = found["n_spread_bins"].values == 1
+    one = n_spread_bins(found) == 1
     assert one.mean() > 0.9
     spread, se = (found[name].values[one, 0] for name in ("spread", "spread_se"))
     assert_allclose(np.mean(spread**2), 0.25, rtol=0.02)
@@ -178,7 +202,7 @@ def test_standard_errors_are_those_of_replicates():
 def test_intervals_of_the_spread(effect):
     found = rs.confint(effect, level=0.9)
     ends, spread = found["spread_ci"], found["spread"]
-    assert ends.dims == ("feature", "spread_bin", "ci_bound")
+    assert ends.dims == ("feature", "edge", "ci_bound")
     inside = (ends[..., 0] < spread) & (spread < ends[..., 1])
     assert bool((inside == spread.notnull()).all())
     assert "inversion" in ends.attrs["method"]
@@ -200,7 +224,7 @@ def test_rows_that_repeat_in_groups_have_larger_errors(rng):
     g = np.repeat(rng.normal(size=(150, 1)), 4, axis=0) + rng.normal(0, 1e-3, (600, 1))
     local = local_of(z, g)
     effect = rs.rhale(local, bins=rs.AdaptiveBins(penalty=1e6))
-    assert effect["n_spread_bins"].item() == 1
+    assert n_spread_bins(effect) == [1]
     by_rows, by_groups = (
         one["spread_se"].values[0, 0]
         for one in (
@@ -222,7 +246,7 @@ def test_replicates_give_no_interval_of_the_spread(local, effect):
 
 def test_predict_takes_the_bin_of_each_value(effect):
     row = one_feature(effect, "x0")
-    edges, spread = row["spread_edge_value"].values, row["spread"].values
+    edges, spread = row.spread_edges, row.spread
     middle = (edges[:-1] + edges[1:]) / 2
     found = effect.rhale.predict([*middle, -1, np.nan], "x0", what="heterogeneity")
     assert_array_equal(found, [*spread, np.nan, np.nan])
@@ -264,7 +288,7 @@ def test_levels_beside_an_axis(rng):
         return np.sin(30 * z) * z**2 + t["a"].map({"u": 0.0, "v": 1.0, "w": 3.0}).astype(float)
 
     effect = rs.confint(rs.ale(model, table))
-    numbers = dict(zip(effect["feature"].values, effect["n_spread_bins"].values, strict=True))
+    numbers = dict(zip(effect["feature"].values, n_spread_bins(effect), strict=True))
     assert numbers["a"] == 0
     assert numbers["z"] >= 1
     assert bool(effect["spread"].sel(feature="a").isnull().all())
@@ -284,10 +308,11 @@ def test_outputs_rows_without_a_value_and_regions(rng):
     effect = rs.confint(rs.rhale(local))
     assert effect["spread"].dims[:2] == ("output", "feature")
     # The local effect of a is b in one output, and 3 a^2 b in the other.
-    assert_array_equal(effect["n_spread_bins"].sel(feature="a").values > 1, [False, True])
-    rows = effect["spread_n_obs"].sum("spread_bin").sel(feature="b").values
-    assert (rows == 549).all()
-    one = effect.isel(output=1)
+    outputs = [effect.isel(output=number) for number in (0, 1)]
+    several = [len(one_feature(one, "a").spread_starts) > 1 for one in outputs]
+    assert_array_equal(several, [False, True])
+    assert [in_stretches(one, "b")["n_obs"].sum() for one in outputs] == [549, 549]
+    one = outputs[1]
     assert rs.predict(one, [0.9], "a", what="heterogeneity").item() > 0.5
 
 
@@ -300,7 +325,7 @@ def test_tables_tell_the_two_apart(effect):
     assert lines.loc["x0", "spread_min"] < 0.5
     assert lines.loc["x0", "spread_max"] > 1.7
     assert lines.loc["x1", "spread_min"] == lines.loc["x1", "spread_max"]
-    assert_array_equal(rs.glance(effect)["n_spread_bins"], effect["n_spread_bins"])
+    assert_array_equal(rs.glance(effect)["n_spread_bins"], n_spread_bins(effect))
     whole, one, other = (str(rs.summary(effect, *feature)) for feature in ([], ["x0"], ["x1"]))
     assert "The spread of the local effects changes within bins of x0" in whole
     assert "x1 (" not in whole
@@ -313,7 +338,7 @@ def test_tables_tell_the_two_apart(effect):
 def test_pictures_draw_the_spread_by_its_own_edges(local):
     effect = rs.rhale(local, bins=rs.AdaptiveBins(degree=0))
     row = one_feature(effect, "x0")
-    edges, spread = row["spread_edge_value"].values, row["spread"].values
+    edges, spread = row.spread_edges, row.spread
     (strip,) = rs.plots.effect(effect, "x0", percentiles=(0, 100))[2].patches
     heights, ends, _ = strip.get_data()
     assert set(edges) <= set(ends)
@@ -335,9 +360,9 @@ def test_pictures_draw_the_spread_by_its_own_edges(local):
 def test_few_rows(rng, n, rule):
     x = np.arange(n, dtype=float)[:, None]
     effect = rs.confint(rs.rhale(local_of(x, rng.normal(size=(n, 1))), bins=rule))
-    assert effect["n_spread_bins"].item() == (n > 1)
+    assert n_spread_bins(effect) == [n > 1]
     if n > 1:
-        assert effect["spread_n_obs"].sum() == n
+        assert in_stretches(effect, 0)["n_obs"].sum() == n
     str(rs.summary(effect))
 
 
@@ -350,11 +375,11 @@ def test_units_of_any_size(local, effect, size):
 
 
 def test_a_deterministic_effect_has_one_bin_and_next_to_no_spread(effect):
-    assert effect["n_spread_bins"].values[3] == 1
+    assert n_spread_bins(effect)[3] == 1
     assert effect["spread"].values[3, 0] < 0.05
     constant = rs.rhale(local_of(np.linspace(0, 1, 100)[:, None], np.full((100, 1), 2.0)))
-    assert constant["n_spread_bins"].item() == 1
-    assert_allclose(constant["spread"], 0, atol=1e-12)
+    assert n_spread_bins(constant) == [1]
+    assert_allclose(constant["spread"][:, :-1], 0, atol=1e-12)
 
 
 class TestParts:
@@ -379,10 +404,12 @@ class TestParts:
     def test_errors_by_rows(self, effect):
         """Of a variance with its degrees of freedom and one more row."""
         found = rs.std_error(effect)
-        spread, n = effect["spread"].values, effect["spread_degrees"].values + 1
-        fourth = effect["spread_fourth_moment"].values
-        square = (fourth - (n - 3) / (n - 1) * spread**4) / n
-        assert_allclose(found["spread_se"], np.sqrt(square) / (2 * spread), rtol=1e-10)
+        for row in each_feature(found):
+            own = in_stretches(effect, row.name)
+            spread, n = own["spread"], own["degrees"] + 1
+            square = (own["fourth"] - (n - 3) / (n - 1) * spread**4) / n
+            expected = row.in_cells(np.sqrt(square) / (2 * spread))
+            assert_allclose(row["spread_se"][:-1], expected, rtol=1e-10)
         assert found["spread_se"].attrs["source"] == "rows"
         assert found["spread_se"].attrs["target"] == TARGET
 
@@ -393,11 +420,11 @@ class TestParts:
         rows = rs.local_effects(None, x, jacobian=g)
         effect = rs.rhale(rows, bins=rs.GivenBins([0, 1, 2], cells=[0, 1, 2]))
         row = one_feature(effect, 0)
-        k = np.searchsorted(row["edge_value"].values[1:-1], x[:, 0], side="right")
+        k = np.searchsorted(row.bin_edges[1:-1], x[:, 0], side="right")
         residual = g[:, 0] - np.array([g[k == b].mean() for b in (0, 1)])[k]
         left = (1 - OF_CELL / np.bincount(k))[k]
-        own = np.searchsorted(row["spread_edge_value"].values[1:-1], x[:, 0], side="right")
-        n = row.sizes["spread_bin"]
+        own = np.searchsorted(row.spread_edges[1:-1], x[:, 0], side="right")
+        n = len(row.spread_starts)
         free, square = np.zeros((9, n)), np.zeros((9, n))
         np.add.at(free, (group, own), left)
         np.add.at(square, (group, own), residual**2)
@@ -405,14 +432,15 @@ class TestParts:
         assert_allclose(sums.free, free)
         assert_allclose(sums.square, square)
         spread = np.sqrt(square.sum(axis=0) / free.sum(axis=0))
-        assert_allclose(row["spread"], spread)
+        assert_allclose(row.spread, spread)
         moved = (square - free * spread**2) / (2 * spread * free.sum(axis=0))
         assert_allclose(sums.influences(spread), moved)
         assert_allclose(sums.influences(0 * spread), 0)
         small = sums._replace(square=sums.square / 1e12).influences(spread / 1e6)
         assert_allclose(small, moved / 1e6)
         found = rs.std_error(effect, rows, groups=group)["spread_se"]
-        assert_allclose(found[0], np.sqrt(np.sum(moved**2, axis=0) * 9 / 8))
+        expected = row.in_cells(np.sqrt(np.sum(moved**2, axis=0) * 9 / 8))
+        assert_allclose(found[0, :-1], expected)
         assert found.attrs["source"] == "rows in 9 groups"
         # By every row: derivatives of the spread by its local effect.
         weights = weights_of_rows(row, columns(rows), 0).toarray()
@@ -435,12 +463,12 @@ class TestParts:
         )
         effect = rs.ale_from_local(rows, bins=rs.EqualWidthBins(4))
         row = one_feature(effect, 0)
-        edges, g = row["cell_value"].values, rows["local_effect"].values[:, 0]
-        k = np.searchsorted(edges[1:-1], x[:, 0], side="right")
-        residual = g - row["cell_effect"].values[k]
+        g = rows["local_effect"].values[:, 0]
+        k = np.searchsorted(row.edges[1:-1], x[:, 0], side="right")
+        residual = g - (np.bincount(k, g) / np.bincount(k))[k]
         group = np.arange(60) // 10
         found = SpreadSums.of_rows(row, columns(rows), 0, group, 6)
-        assert row.sizes["spread_bin"] == 1
+        assert len(row.spread_starts) == 1
         assert_allclose(found.square[:, 0], np.bincount(group, residual**2))
         left = 1 - OF_CELL / np.bincount(k)
         assert_allclose(found.free[:, 0], np.bincount(group, left[k]))
@@ -452,7 +480,7 @@ class TestParts:
                               groups=np.arange(30) // 2)  # fmt: skip
         assert np.isfinite(effect["spread_se"].values[0, 0])
         assert np.isnan(effect["spread_se"].values[1]).all()
-        assert effect["n_spread_bins"].values.tolist() == [1, 0]
+        assert n_spread_bins(effect).tolist() == [1, 0]
 
 
 class TestTable:
@@ -460,8 +488,7 @@ class TestTable:
 
     def test_ends_in_bins_of_the_effect(self):
         def _within(edges, own, spread):
-            columns = {"edge_value": edges, "spread_edge_value": own, "spread": spread}
-            return within_bins({name: xr.Variable("place", each) for name, each in columns.items()})
+            return within_bins(SimpleNamespace(bin_edges=edges, spread_edges=own, spread=spread))
 
         edges, own = np.array([0.0, 10, 20]), np.array([0.0, 4, 10.3, 20])
         spread = np.array([3.0, 1.0, 2.0])
@@ -480,7 +507,7 @@ class TestTable:
         noise = rng.normal(size=(400, 2))
         g = np.column_stack([np.where(x[:, 0] < 0.5, 1, 9) * noise[:, 0], noise[:, 1]])
         effect = rs.std_error(rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 1])))
-        spread = effect["spread"].values[0]
+        spread = one_feature(effect, 0).spread
         ends = f"{number_text(min(spread))} to {number_text(max(spread))}"
         ends = f"x0 ({ends} in 2 bins of the spread)"
         note = f"The spread of the local effects changes within bins of {ends}"
@@ -491,7 +518,7 @@ class TestTable:
         assert spread_notes(effect.sel(feature=["x1"]), alone=True) == []
         assert spread_notes(effect.drop_vars("spread")) == []
         # Bins that follow the spread say it themselves.
-        middle = effect["spread_edge_value"].values[0, 1]
+        middle = one_feature(effect, 0).spread_edges[1]
         fine = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, middle, 1]))
         assert spread_notes(fine) == []
         assert spread_table(one_feature(effect, 1), 0.95) is None
@@ -499,10 +526,11 @@ class TestTable:
         cells = [[text.strip() for text in line] for line in table.rows]
         assert cells[0][1:] == ["rows", "spread", "std err", "[0.05", "0.95]"]
         row = one_feature(rs.confint(effect, level=0.9), 0)
-        for at in (0, 1):
+        n_obs = in_stretches(effect, 0)["n_obs"]
+        for line, at in enumerate(row.spread_starts):
             numbers = [row["spread"][at], row["spread_se"][at], *row["spread_ci"][at]]
             expected = [number_text(float(one)) for one in numbers]
-            assert cells[1 + at][1:] == [str(row["spread_n_obs"].values[at]), *expected]
+            assert cells[1 + line][1:] == [f"{n_obs[line]:.0f}", *expected]
         assert table.title == "Spread, in bins of its own"
         kept = spread_table(row, 0.9)
         assert kept == table

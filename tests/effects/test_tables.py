@@ -81,7 +81,7 @@ def test_a_line_for_every_feature(effect):
     # Rows between two levels count once.
     assert table["n_obs"].tolist() == [60, 0, 60, 60, 60]
     assert table["reason"].tolist() == ["", "", ZERO, ORDER, ALIKE]
-    row, line = effect.sel(feature="a"), table.loc["a"]
+    row, line = effect.rhale.in_bins().sel(feature="a"), table.loc["a"]
     n, share = row["n_effective"].values[:3], row["weight_share"].values[:3]
     degrees = 1 / np.sum(share**2 / n) - 1
     half = stats.t.ppf(0.9, degrees) * row["average_effect_se"].item()

@@ -85,16 +85,16 @@ class TestByHand:
     def effect(self, kurtosis=(6.0, 4.0, 100.0), rows=(30.0, 10.0, 3.0), **more):
         spread = np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
         fourth = np.array([kurtosis, (3.0, 3.0, 7.0)]) * spread**4
-        dims = ("feature", "bin")
-        moments = np.zeros((2, 3, len(FIELDS)))
-        moments[..., FIELDS.index("weight")] = moments[..., FIELDS.index("weight_sq")] = 1
-        moments[..., FIELDS.index("x0g4")] = fourth
+        dims, n_rows = ("feature", "bin"), np.array([rows, (40.0, 40.0, 40.0)])
+        moments, edges = np.zeros((2, 4, len(FIELDS))), np.tile(np.arange(4.0), (2, 1))
+        for name in ("n_obs", "weight", "weight_sq"):
+            moments[:, :3, FIELDS.index(name)] = n_rows
+        moments[:, :3, FIELDS.index("x0g4")] = n_rows * fourth
         return xr.Dataset(
             {
                 "heterogeneity": (dims, spread),
                 "heterogeneity_se": (dims, spread),
-                "moments": (("feature", "cell", "moment"), moments),
-                "n_effective": (dims, np.array([rows, (40.0, 40.0, 40.0)])),
+                "moments": (("feature", "edge", "moment"), moments),
                 "effect": (dims, np.zeros((2, 3))),
                 "local_effect_error": ("feature", [1e-6, 1e-6]),
                 **{name: (dims, np.array(one)) for name, one in more.items()},
@@ -103,7 +103,9 @@ class TestByHand:
                 "feature": ["a", "b"],
                 "n_bins": ("feature", [3, 3]),
                 "feature_kind": "continuous",
-                "edge_value": (("feature", "edge"), np.tile(np.arange(4.0), (2, 1))),
+                "edge_value": (("feature", "edge"), edges),
+                "bin_left": (dims, edges[:, :-1]),
+                "bin_right": (dims, edges[:, 1:]),
             },
         )
 

@@ -9,9 +9,9 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.effects.spread import without_spread
+from rhale_stats.schema.feature_result import one_feature
 from tests.effects.mixed import mixed_effect
-from tests.helpers import local_of
+from tests.helpers import local_of, without_spread
 
 NAN = np.nan
 
@@ -50,7 +50,8 @@ def test_the_spread_has_bins_of_its_own():
     x = rng.uniform(0, 1, (400, 1))
     g = np.where(x < 0.5, 1, 9) * rng.normal(size=(400, 1))
     effect = rs.rhale(local_of(x, g), bins=rs.GivenBins([0, 1]))
-    edges, spread = effect["spread_edge_value"].values[0], effect["spread"].values[0]
+    row = one_feature(effect, 0)
+    edges, spread = row.spread_edges, row.spread
     assert len(spread) == 2
     z = np.array([edges[0], edges[1] - 1e-9, edges[1], edges[2], edges[2] + 1e-9])
     found = rs.predict(effect, z, 0, what="heterogeneity")

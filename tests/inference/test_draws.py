@@ -200,7 +200,7 @@ class TestWhichReplicates:
         [
             (lambda boot: boot.drop_vars("curve"), "it has no replicates of curve"),
             (lambda boot: boot.isel(feature=[0, 1]), "its features are x0, x1, not x0, x1, x2"),
-            (lambda boot: boot.drop_vars("edge_value"), "its edges differ"),
+            (lambda boot: boot.drop_vars("bin_left"), "its edges differ"),
             (
                 lambda boot: boot.assign_attrs(centering="start"),
                 "its curves have centering 'start', not 'mean'",

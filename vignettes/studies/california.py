@@ -19,6 +19,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins
 from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.schema.in_bins import in_bins
 from studies import tools
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
@@ -271,7 +272,8 @@ def replicate(
     chosen = np.sort(rng.choice(local.sizes["obs"], n, replace=False))
     scores = tools.scored_rules(local.isel(obs=chosen), lambda _effect: truth, context["rules"])
     full = tools.quiet_rhale(local, OptimalBins(), has_spread=False)
-    edges = full["edge_value"].values[0]
+    of_bins = in_bins(full)
+    edges = of_bins["edge_value"].values[0]
     at = np.linspace(edges[0], edges[-1], GRID)
     return {
         **scores,
@@ -279,7 +281,7 @@ def replicate(
         "share_positive": float((local["local_effect"] > 0).mean()),
         "position": at,
         "curve": predict(full, at, feature).values,
-        "spread": np.interp(at, edges, full["curve_std_sum"].values[0]),
+        "spread": np.interp(at, edges, of_bins["curve_std_sum"].values[0]),
     }
 
 

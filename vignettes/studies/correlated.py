@@ -16,6 +16,7 @@ from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.generics.values import predict
 from rhale_stats.regional.comparisons import regional_ale, regional_pdp
 from rhale_stats.regional.regions import regional_rhale, regions
+from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.simulate import TwoRegimes
 from studies import tools
 from studies.report import mean_table
@@ -92,8 +93,9 @@ def replicate(
         curves = np.full((len(SIDES), len(GRID)), np.nan)
         if method == "RHALE":
             curve = _centred(predict(effect, GRID, "x1").values)
-            edges = effect["edge_value"].values[0]
-            spread = np.interp(GRID, edges, effect["curve_std_sum"].values[0])
+            of_bins = in_bins(effect)
+            edges, std = (of_bins[name].values[0] for name in ("edge_value", "curve_std_sum"))
+            spread = np.interp(GRID, edges, std)
             if exact:
                 own = regional_rhale(local, tree, weighting="rows")
                 for side in range(len(SIDES)):

@@ -20,6 +20,8 @@ from rhale_stats.effects.hypotheses import equivalence_test
 from rhale_stats.generics.hypotheses import compare, wald_test
 from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_error
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.simulate import OppositeGroups, PiecewiseLinear
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import holds, mean_and_mcse, panels, quiet_rhale
@@ -331,7 +333,7 @@ def _as_x1(effect: xr.Dataset, sample: int) -> xr.Dataset:
 def _piecewise_truth(effect: xr.Dataset, sample: int) -> tuple[Truth, FloatArray]:
     """Targets in the bins of one sample, and the true curve at its edges."""
     n_bins = int(effect["n_bins"][sample])
-    truth = PIECEWISE.truth(_as_x1(effect, sample)).isel(feature=0)
+    truth = in_bins(PIECEWISE.truth(_as_x1(effect, sample))).isel(feature=0)
 
     def values(name: str, length: int) -> FloatArray:
         if name not in truth:
@@ -340,7 +342,7 @@ def _piecewise_truth(effect: xr.Dataset, sample: int) -> tuple[Truth, FloatArray
 
     mean, slope = values("effect", n_bins), values("slope", n_bins)
     variance = values("heterogeneity", n_bins) ** 2 + values("bin_error", n_bins)
-    edges = effect["edge_value"].values[sample, : n_bins + 1]
+    edges = one_feature(effect, sample).bin_edges
     curve, level = curve_of(edges, mean, slope)
     return Truth(mean, np.sqrt(variance), curve, curve - level), values("curve", n_bins + 1)
 
@@ -349,7 +351,7 @@ def _fixed_truth(case: str, effect: xr.Dataset) -> Truth:
     """Targets in bins that all samples share."""
     if case == "piecewise":
         return _piecewise_truth(effect, 0)[0]
-    edges, of = effect["edge_value"].values[0], CASES[case]
+    edges, of = one_feature(effect, 0).bin_edges, CASES[case]
     n_bins = len(edges) - 1
     mean = np.full(n_bins, of.mean)
     curve, level = curve_of(edges, mean, np.zeros(n_bins))
@@ -379,9 +381,10 @@ def _fixed(
         curve = truth.start if target == START else truth.mean
         # The zero-start curve is 0 at its start, and that is no estimate.
         later = slice(1 if target == START else 0, None)
-        hits.add(target, CI, effect["curve_ci"].values[:, later], curve[later])
         few = effect.isel(feature=slice(amount.bands))
-        banded = confband(few, n_draws=BAND_DRAWS, rng=rng)
+        banded = in_bins(confband(few, n_draws=BAND_DRAWS, rng=rng))
+        effect = in_bins(effect)
+        hits.add(target, CI, effect["curve_ci"].values[:, later], curve[later])
         hits.add_whole(WHOLE[target], BAND, banded["curve_band"].values, curve)
         hits.add_whole(WHOLE[target], CI, effect["curve_ci"].values, curve)
         if target == START:
@@ -436,16 +439,16 @@ def _boot(
         classic = scheme == SCHEMES[0]
         boot = replicates(effect, scheme)
         # The same rows make the same replicates of the zero-start curve: those less their start.
-        shifted = boot.assign(curve=boot["curve"] - boot["curve"].isel(edge=0))
+        shifted = boot.assign(curve=boot["curve"] - boot["curve"].isel(bin_edge=0))
         shifted.attrs["centering"] = "start"
         boot_start = replicates(start, scheme) if classic else shifted
         for way in INTERVALS if classic else INTERVALS[:1]:
             method = f"{scheme}, {way}" if way == INTERVALS[0] else way
-            found = confint(effect, boot, method=way)
+            found = in_bins(confint(effect, boot, method=way))
             hits.add(EFFECT, method, found["effect_ci"].values, truth.effect)
             hits.add(SPREAD, method, found["heterogeneity_ci"].values, truth.spread)
             hits.add(MEAN, method, found["curve_ci"].values, truth.mean)
-            found = confint(start, boot_start, method=way)
+            found = in_bins(confint(start, boot_start, method=way))
             hits.add(START, method, found["curve_ci"].values[:, 1:], truth.start[1:])
 
 
@@ -460,7 +463,7 @@ def _chosen(
                 {"honest": True, "rng": int(rng.integers(2**32))} if way == "honest" else {}
             )
             effect = confint(quiet_rhale(local, rule, **honest))
-            shape = effect["effect"].shape[0], effect.sizes["edge"]
+            shape = effect.sizes["feature"], effect.sizes["bin"] + 1
             truths = {target: np.full(shape, np.nan) for target in (MEAN, EFFECT, SPREAD, ALONG)}
             for sample in range(shape[0]):
                 own, true_curve = _piecewise_truth(effect, sample)
@@ -472,8 +475,9 @@ def _chosen(
             method = f"{name}, {way}"
             hits.add(EFFECT, method, effect["effect_ci"].values, truths[EFFECT][:, :-1])
             hits.add(SPREAD, method, effect["heterogeneity_ci"].values, truths[SPREAD][:, :-1])
-            hits.add(MEAN, method, effect["curve_ci"].values, truths[MEAN])
-            hits.add(TRUE_CURVE, method, effect["curve_ci"].values, truths[ALONG])
+            at_edges = in_bins(effect)["curve_ci"].values
+            hits.add(MEAN, method, at_edges, truths[MEAN])
+            hits.add(TRUE_CURVE, method, at_edges, truths[ALONG])
             hits.n_bins[METHODS.index(method)] = float(effect["n_bins"].mean())
 
 
@@ -509,7 +513,8 @@ def _rebin(
         truth, plain = np.empty((2, *grid.shape)), np.empty((2, *grid.shape, 2))
         for sample, z in enumerate(grid):
             n = int(effect["n_bins"][sample])
-            edges = effect["edge_value"].values[sample, : n + 1]
+            row = one_feature(effect, sample)
+            edges, ends_at_edges = row.bin_edges, row.at_bins("curve_ci")
             truth[:, sample] = _along(edges, z)
             k = np.clip(np.searchsorted(edges, z, side="right") - 1, 0, n - 1)
             # In a linear bin the interval is that of its middle: moved along the line.
@@ -517,8 +522,7 @@ def _rebin(
             slope = effect["slope"].values[sample, k] if "slope" in effect else np.zeros(len(z))
             plain[0, sample] = effect["effect_ci"].values[sample, k] + (slope * away)[:, None]
             for end in range(2):
-                at_edges = effect["curve_ci"].values[sample, : n + 1, end]
-                plain[1, sample, :, end] = np.interp(z, edges, at_edges)
+                plain[1, sample, :, end] = np.interp(z, edges, ends_at_edges[:, end])
         for number, (variable, target) in enumerate((("effect", ALONG), ("curve", TRUE_CURVE))):
             hits.add(target, f"{name}, rebin", ends[variable].values, truth[number])
             hits.add(target, f"{name}, same rows", plain[number], truth[number])

@@ -84,7 +84,7 @@ def _rhale(model: Any, X: FloatArray, jumps: bool) -> FloatArray:
     effect = quiet_rhale(local)
     # The curve at the edges of its cells, which are finer than the bins.
     row = effect.isel(feature=0)
-    at, curve = row["cell_value"].values, row["cell_curve"].values
+    at, curve = row["edge_value"].values, row["curve"].values
     there = np.isfinite(at) & np.isfinite(curve)
     return _centred(np.interp(GRID, at[there], curve[there]))
 

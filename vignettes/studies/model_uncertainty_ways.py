@@ -15,6 +15,7 @@ from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.ensembles.refits import bootstrap_refit, cross_effects
 from rhale_stats.generics.uncertainty import confband, confint, std_error
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.schema.in_bins import in_bins
 from studies.model_uncertainty_models import (
     CURVE,
     LEARNERS,
@@ -60,9 +61,9 @@ class Sample(NamedTuple):
             self.band[k] = found["band"]
 
 
-def in_bins(effect: xr.Dataset) -> dict[str, FloatArray]:
+def of_bins(effect: xr.Dataset) -> dict[str, FloatArray]:
     """Estimates and intervals of an effect in the fixed bins."""
-    row = effect.isel(feature=0)
+    row = in_bins(effect).isel(feature=0)
     names = ("effect", "curve", "heterogeneity")
     found = {
         "estimate": np.concatenate([row[name].values for name in names]),
@@ -104,7 +105,7 @@ def of_formula(name: str, n: int, rng: np.random.Generator) -> Sample:
         found = confint(found)
         if way != "parameters":
             found = confband(found, n_draws=BAND_DRAWS, rng=rng)
-        sample.put(way, in_bins(found), spent)
+        sample.put(way, of_bins(found), spent)
     return sample
 
 
@@ -118,7 +119,7 @@ def of_learner(name: str, n: int, n_resamples: int, rng: np.random.Generator) ->
     start = process_time()
     effect = std_error(_ale(fit(table), table))
     spent = process_time() - start
-    sample.put("rows", in_bins(confband(confint(effect), n_draws=BAND_DRAWS, rng=rng)), spent)
+    sample.put("rows", of_bins(confband(confint(effect), n_draws=BAND_DRAWS, rng=rng)), spent)
     asked: dict[str, Any] = {"n_grid": GRID, "n_jobs": 1, "progress": False, "rng": rng}
     start = process_time()
     refits = bootstrap_refit(

@@ -14,6 +14,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins, OptimalBins, QuantileBins
 from rhale_stats.profiles.pdp import ice
+from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.simulate import RunningExample
 from studies import tools
 from studies.report import mean_table
@@ -91,7 +92,7 @@ def replicate(
     for name, rule in RULES.items():
         effect = tools.quiet_rhale(local, rule, has_spread=False, centering="start")
         truth = example.truth(effect)
-        edges, mean = only(effect, "edge_value"), only(effect, "effect")
+        edges, mean = only(in_bins(effect), "edge_value"), only(effect, "effect")
         known = np.flatnonzero(np.isfinite(mean))
         filled = np.interp(np.arange(len(mean)), known, mean[known])
         curve = np.append(0.0, np.cumsum(filled * np.diff(edges)))

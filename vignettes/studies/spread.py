@@ -17,6 +17,7 @@ from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.generics.uncertainty import confint
 from rhale_stats.generics.values import predict
 from rhale_stats.local.local_effects import local_effects
+from rhale_stats.schema.feature_result import one_feature
 from studies.report import mean_table
 from studies.runner import Options, Output, Scenario, Study
 from studies.tools import (
@@ -162,14 +163,15 @@ def replicate(
 
     effect = confint(quiet_rhale(local))
     honest = confint(quiet_rhale(local, honest=True, rng=rng))
-    inner = effect["edge_value"].values[0, 1:-1]
+    row = one_feature(effect, 0)
+    inner = row.bin_edges[1:-1]
     of_bins = effect["heterogeneity"].values[0, np.searchsorted(inner, z, side="right")]
     return {
         "ise_equal": [ise(_equal_widths(x, residual, z, k + 1)) for k in range(MOST_BINS)],
         "ise_bins": ise(of_bins),
         "ise_spread": of_spread(effect),
         "ise_given": of_spread(quiet_rhale(local, EqualWidthBins(5))),
-        "n_spread_bins": int(effect["n_spread_bins"].item()),
+        "n_spread_bins": len(row.spread_starts),
         "covered": _covered(effect, x, process.sigma),
         "covered_honest": _covered(honest, x, process.sigma),
     }
@@ -186,7 +188,8 @@ def _equal_widths(x: Array, residual: Array, z: Array, n_bins: int) -> Array:
 
 def _covered(effect: xr.Dataset, x: Array, sigma: Callable[[Array], Array]) -> float:
     """Share of the intervals that hold the root mean square of sigma over the rows of the bin."""
-    edges, ends = effect["spread_edge_value"].values[0], effect["spread_ci"].values[0]
+    row = one_feature(effect, 0)
+    edges, ends = row.spread_edges, row["spread_ci"].values[row.spread_starts]
     k = np.searchsorted(edges[1:-1], x, side="right")
     n = np.bincount(k, minlength=len(ends))
     true = np.sqrt(np.bincount(k, sigma(x) ** 2, len(ends)) / np.maximum(n, 1))

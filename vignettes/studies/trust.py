@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.inference.meaning import BIASED, LARGE
+from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.schema.padding import padded
 from rhale_stats.simulate import PiecewiseLinear
 from rhale_stats.simulate.scores import mae
@@ -73,16 +74,15 @@ def replicate(
 
 def _one(example: PiecewiseLinear, local: xr.Dataset, n_bins: int) -> dict[str, Any]:
     effect = tools.quiet_rhale(local, GivenBins(np.linspace(0, HIGH, n_bins + 1)))
-    check = check_unbiased(local, effect, rng=0)
+    check = in_bins(check_unbiased(local, effect, rng=0))
     truth = example.truth(effect)
     scores = mae(effect, truth)
     curve, se, n_obs = (only(check, name) for name in ("curve", "curve_se", "n_obs"))
     # NaN unless the curve has no gap and all of its standard errors are known.
     complete = 1.0 if np.isfinite(se).all() else np.nan
     edges, cells = only(check, "edge_value"), only(truth, "cell_value")
-    true = only(truth, "curve")[0] + np.append(
-        0.0, np.cumsum(only(truth, "cell_effect") * np.diff(cells))
-    )
+    at_edges = only(in_bins(truth), "curve")
+    true = at_edges[0] + np.append(0.0, np.cumsum(only(truth, "cell_effect") * np.diff(cells)))
     miss = np.abs(np.interp(cells, edges, curve) - true) > 2 * np.interp(cells, edges, se)
     flagged = np.isin(check["verdict"].values[0], [BIASED, LARGE]).astype(float)
     return {
@@ -90,7 +90,7 @@ def _one(example: PiecewiseLinear, local: xr.Dataset, n_bins: int) -> dict[str, 
         "smallest": float(n_obs.min()),
         "curve_max_error": float(scores["curve_max_error"][0]),
         "ISE_mu": float(scores["ISE_mu"][0]),
-        "covered_edges": complete * float(np.mean(np.abs(curve - only(truth, "curve")) <= 2 * se)),
+        "covered_edges": complete * float(np.mean(np.abs(curve - at_edges) <= 2 * se)),
         "covered_axis": complete * float(1 - miss.mean()),
         "half_width": complete * float(np.mean(2 * se)),
         "any_flagged": float(flagged.any()),

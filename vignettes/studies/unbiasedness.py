@@ -112,7 +112,7 @@ def _optimism(example: Simulator, effect: xr.Dataset) -> float:
     Bins of the honest half with one row have no variance: they are left out of both.
     """
     truth = example.truth(effect)
-    width = np.diff(only(effect, "edge_value"))
+    width = only(effect, "bin_right") - only(effect, "bin_left")
     variance = only(effect, "heterogeneity") ** 2
     known = np.isfinite(variance)
     expected = only(truth, "heterogeneity") ** 2 + only(truth, "bin_error")

@@ -11,6 +11,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from rhale_stats.bins.rules import GivenBins
+from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.simulate import Toy
 from studies import tools
 from studies.report import mean_table
@@ -82,8 +83,8 @@ def replicate(
             }
         )
     return {
-        "curve": only(curve, "curve"),
-        "curve_std_sum": only(curve, "curve_std_sum"),
+        "curve": only(in_bins(curve), "curve"),
+        "curve_std_sum": only(in_bins(curve), "curve_std_sum"),
         **tools.by_name(by_bins),
     }
 

@@ -24,6 +24,7 @@ from rhale_stats.generics.uncertainty import bootstrap, confband, confint, std_e
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.profiles.dependence import m_plot, shap_dependence
 from rhale_stats.profiles.pdp import ice, pdp
+from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.surfaces.ale2 import ale2
 from studies.validity_processes import FloatArray, Process, Sample
 
@@ -84,16 +85,16 @@ def effects(process: Process, rng: np.random.Generator, n_samples: int) -> Found
 def held_by(process: Process, found: xr.Dataset, banded: xr.Dataset) -> Found:
     """Intervals and bands of an effect in fixed bins against the truth."""
     truth = process.truth(process.edges())
-    of_cells = process.curve(found["cell_value"].values)
+    of_cells = process.curve(found["edge_value"].values)
     average = found["average_effect_ci"].values[:, None]
     return {
         "effect": covered(found["effect_ci"].values, truth.effect),
-        "curve": covered(found["curve_ci"].values, truth.curve),
-        "cell curve": covered(found["cell_curve_ci"].values, of_cells),
+        "curve": covered(in_bins(found)["curve_ci"].values, truth.curve),
+        "cell curve": covered(found["curve_ci"].values, of_cells),
         "average effect": covered(average, np.array(truth.average)),
         "heterogeneity": covered(found["heterogeneity_ci"].values, truth.heterogeneity),
         "effect band": held(banded["effect_band"].values, truth.effect),
-        "curve band": held(banded["cell_curve_band"].values, of_cells),
+        "curve band": held(banded["curve_band"].values, of_cells),
     }
 
 

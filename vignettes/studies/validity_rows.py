@@ -19,7 +19,7 @@ from rhale_stats.generics.values import predict
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.regional.regions import regions
-from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, one_feature
 from studies.validity_claims import (
     BAND_DRAWS,
     LEVEL,
@@ -63,8 +63,7 @@ def _of_chosen(row: FeatureResult, truth: Truth, place: str, mu: FloatArray) -> 
     """One sample; the curve within the inner 99 % of the rows."""
     population = np.asarray(PLACES[place]((np.arange(POPULATION) + 0.5) / POPULATION))
     low, high = PLACES[place](np.array(INNER))
-    edges, cells = row["edge_value"].values, row["cell_value"].values
-    cells = cells[np.isfinite(cells)]
+    edges, cells = row.bin_edges, row.edges
     average = np.diff(np.interp(edges, truth.z, truth.curve)) / np.diff(edges)
     # At the edges of cells: of one bin no edge is within, and that there are more is chance.
     curve = truth.at(cells, population, float(cells[0]), float(cells[-1]))
@@ -75,15 +74,15 @@ def _of_chosen(row: FeatureResult, truth: Truth, place: str, mu: FloatArray) -> 
         "effect": covered(bounds, average),
         "effect band": held(row["effect_band"].values, average),
         "heterogeneity": covered(row["heterogeneity_ci"].values, spread),
-        "cell curve": covered(row["cell_curve_ci"].values[: len(cells)], curve),
-        "curve band": held(row["cell_curve_band"].values[: len(cells)], curve),
+        "cell curve": covered(row["curve_ci"].values, curve),
+        "curve band": held(row["curve_band"].values, curve),
     }
     return {name: float(value) for name, value in out.items()}
 
 
 def _spreads(row: FeatureResult, population: FloatArray, mu: FloatArray) -> FloatArray:
     """Spread about the mean, or the line, of each bin in the population; noise of variance 1."""
-    edges = row["edge_value"].values
+    edges = row.bin_edges
     slopes = row["slope"].values if "slope" in row else np.zeros(len(edges) - 1)
     out = []
     for low, high, slope in zip(edges[:-1], edges[1:], slopes, strict=True):
@@ -193,7 +192,7 @@ def spreads(parameters: Parameters, rng: np.random.Generator, n_samples: int) ->
             errors.append(np.mean((table.to_numpy()[at] - truth) ** 2))
         of_equal.append(np.mean(errors))
     found = {"spread along the axis": np.array([own / np.nanmin(of_equal)])}
-    if "spread_edge_value" in effect:
+    if "spread" in effect:
         found["spread"] = _spread_covered(confint(effect), grid, truth**2)
     return found
 
@@ -201,11 +200,9 @@ def spreads(parameters: Parameters, rng: np.random.Generator, n_samples: int) ->
 def _spread_covered(effect: xr.Dataset, grid: FloatArray, squares: FloatArray) -> FloatArray:
     """Intervals of the spread in bins of its own, where the feature is uniform."""
     out = []
-    for edges, bounds in zip(
-        effect["spread_edge_value"].values, effect["spread_ci"].values, strict=True
-    ):
-        edges = edges[np.isfinite(edges)]
-        which = np.searchsorted(edges[1:-1], grid, side="right")
+    for row in each_feature(effect):
+        which = np.searchsorted(row.spread_edges[1:-1], grid, side="right")
+        bounds = row["spread_ci"].values[row.spread_starts]
         sums, counts = np.bincount(which, squares), np.bincount(which)
         out.append(float(covered(bounds[: len(sums)], np.sqrt(sums / counts))))
     return np.array(out)

@@ -35,7 +35,7 @@ GROUPS = {
             "`confint`: `curve_ci`", "curve at the edges of bins", NORMAL_MEANS, WEIGHTS
         ),
         "cell curve": Words(
-            "`confint`: `cell_curve_ci`", "curve at the edges of cells", NORMAL_MEANS, WEIGHTS
+            "`confint`: `curve_ci`", "curve at the edges of cells", NORMAL_MEANS, WEIGHTS
         ),
         "average effect": Words(
             "`confint`: `average_effect_ci`",
@@ -68,7 +68,7 @@ GROUPS = {
             f"more rows a bin; {HONEST}",
         ),
         "curve band": Words(
-            "`confband`: `cell_curve_band`", "the whole curve", NORMAL_MEANS, "more rows"
+            "`confband`: `curve_band`", "the whole curve", NORMAL_MEANS, "more rows"
         ),
     },
     "Tests of effects": {

@@ -202,8 +202,8 @@ def scores(
     def inside(z: Values) -> NDArray[np.bool_]:
         return (z >= low) & (z <= high)
 
-    edges = row["edge_value"].values
-    at = inside(edges) & np.isfinite(row["curve"].values)
+    edges = row.bin_edges
+    at = inside(edges) & np.isfinite(row.at_bins("curve"))
     everywhere = fit.pieces.edges
     fine = everywhere[inside(everywhere)]
     half = stats.t.ppf((1 + LEVEL) / 2, fit.curve_degrees(fine)) * np.sqrt(fit.variance(fine))
@@ -213,14 +213,13 @@ def scores(
     k = np.searchsorted(edges[1:-1], z, side="right")
 
     def held(name: str, value: Values, where: NDArray[np.bool_]) -> Values:
-        ends = row[name].values
+        ends = row.at_bins(name) if len(value) == len(edges) else row[name].values
         ends = ends[np.isfinite(ends).all(axis=1)] if len(ends) > len(value) else ends
         return ((ends[:, 0] <= value) & (value <= ends[:, 1]))[where].astype(np.float64)
 
-    band = "cell_curve_band" if row.has_cells else "curve_band"
     on_curve = np.array([np.nan])
-    if band in row:
-        on_curve = held(band, true(everywhere), inside(everywhere))
+    if "curve_band" in row:
+        on_curve = held("curve_band", true(everywhere), inside(everywhere))
     return {
         "curve_covered": _mean(np.abs(curve.evaluate(fine) - true(fine)) <= half),
         "edges_covered": _mean(held("curve_ci", true(edges), at)),
