@@ -26,13 +26,7 @@ from rhale_stats.cli.files import (
     without_missing,
     writers_of,
 )
-from rhale_stats.cli.formula import (
-    COLUMNS_LISTED,
-    Formula,
-    check_features,
-    listed_names,
-    plain,
-)
+from rhale_stats.cli.formula import COLUMNS_LISTED, Formula, check_features, listed_names, plain
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
 from rhale_stats.models.adapters.libraries import columns_known_of

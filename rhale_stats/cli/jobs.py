@@ -22,13 +22,7 @@ from tqdm import tqdm
 
 import rhale_stats as rs
 from rhale_stats.cli.files import folder_of, read_table, save, with_readings, without_missing
-from rhale_stats.cli.formula import (
-    Formula,
-    features_of,
-    listed_names,
-    plain,
-    reason,
-)
+from rhale_stats.cli.formula import Formula, features_of, listed_names, plain, reason
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.files import netcdf_of

@@ -248,11 +248,7 @@ def _compared_names(sizes: xr.Dataset) -> list[str]:
 
 
 def _over_features(
-    by_name: Sequence[Sequence[_Replicate]],
-    names: Sequence[str],
-    sizes: xr.Dataset,
-    *,
-    added: bool,
+    by_name: Sequence[Sequence[_Replicate]], names: Sequence[str], sizes: xr.Dataset, *, added: bool
 ) -> xr.Dataset:
     """Sizes by chance over (replicate, feature), or (replicate) of an added column."""
     example = next(

@@ -239,12 +239,7 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
             f"or take weight_kind='precision'."
         )
     ordered = bin_error.ordered_rows(
-        edges,
-        x,
-        rows.local_effect[position],
-        rows.weight,
-        frequency=rows.frequency,
-        rng=rng,
+        edges, x, rows.local_effect[position], rows.weight, frequency=rows.frequency, rng=rng
     )
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
@@ -424,12 +419,7 @@ TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 @validated
 @over_outputs
 def jump_check(
-    effect: xr.Dataset,
-    local: xr.Dataset,
-    model: Model,
-    X: Any = None,
-    *,
-    adjust: str = "holm",
+    effect: xr.Dataset, local: xr.Dataset, model: Model, X: Any = None, *, adjust: str = "holm"
 ) -> xr.Dataset:
     r"""Test of jumps within bins: derivatives are compared with changes of the output across bins.
 

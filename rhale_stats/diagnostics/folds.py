@@ -138,10 +138,7 @@ def folds(
         )
     return xr.Dataset(
         _over_folds(out),
-        {
-            "feature": local["feature"],
-            "grid_value": (("feature", "grid"), grid, GRID_VALUE),
-        },
+        {"feature": local["feature"], "grid_value": (("feature", "grid"), grid, GRID_VALUE)},
         {
             "method": "folds",
             "n_folds": n_folds,

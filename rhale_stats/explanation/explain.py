@@ -456,11 +456,7 @@ def _model_name(model: Model) -> str:
 
 
 def _call(
-    request: ExplainRequest,
-    settings: ExplainOptions,
-    level: float,
-    seed: int,
-    with_y: bool,
+    request: ExplainRequest, settings: ExplainOptions, level: float, seed: int, with_y: bool
 ) -> str:
     """The call that makes these numbers again, given the same model and rows."""
     parts = ["model", "X", *(["y"] if with_y else [])]

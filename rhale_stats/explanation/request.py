@@ -378,10 +378,7 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
 
 
 def _features(
-    table: Table,
-    model: Model,
-    columns: Columns,
-    budget: Budget,
+    table: Table, model: Model, columns: Columns, budget: Budget
 ) -> tuple[list[str], list[str], list[str]]:
     """Features, those whose values are levels, and those of them that are numbers.
 

@@ -94,11 +94,7 @@ def from_partial_dependence(
 
 
 def _partial_dependence(
-    quotients: DifferenceQuotients,
-    positions: tuple[int, ...],
-    w: FloatArray,
-    *,
-    in_memory: bool,
+    quotients: DifferenceQuotients, positions: tuple[int, ...], w: FloatArray, *, in_memory: bool
 ) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
     """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
 
@@ -232,12 +228,7 @@ def from_ale(
             )
             for number in range(n_outputs)
         ]
-    return InteractionSquares(
-        row_values.mean_squares(share[:, None]),
-        pairs,
-        least,
-        influences,
-    )
+    return InteractionSquares(row_values.mean_squares(share[:, None]), pairs, least, influences)
 
 
 def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> FeatureAxis | None:

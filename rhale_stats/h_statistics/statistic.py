@@ -434,8 +434,7 @@ def h_statistic(
         ]
     out = stack(parts, OUTPUT)
     out = out.assign_coords(
-        obs=used.obs,
-        row=("obs", rows, {"long_name": "number of the row", "units": "1"}),
+        obs=used.obs, row=("obs", rows, {"long_name": "number of the row", "units": "1"})
     )
     if sample.weight is not None:
         out["weight"] = ("obs", w, {"long_name": "row weight", "units": "1"})

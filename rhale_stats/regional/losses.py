@@ -296,10 +296,7 @@ class Problem:
         )  # fmt: skip
 
     def loss_in(
-        self,
-        starts: NDArray[np.bool_],
-        linear: NDArray[np.bool_] | None,
-        cells: Moments,
+        self, starts: NDArray[np.bool_], linear: NDArray[np.bool_] | None, cells: Moments
     ) -> FloatArray:
         """Losses of many sets of rows in these bins, (problem, cell) -> (problem,)."""
         loss = search.loss(cells, self.width, starts, linear, kind=self.loss, ddof=self.ddof)

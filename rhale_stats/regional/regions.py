@@ -25,22 +25,8 @@ from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.local.chunks import Sampled, cached, sampled
 from rhale_stats.models.chunked import chunks_of
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.losses import (
-    DRAWS,
-    LOSSES,
-    TIE,
-    Node,
-    Problem,
-    split_losses,
-)
-from rhale_stats.regional.search import (
-    SplitSearch,
-    Work,
-    least_of,
-    null_rows,
-    tried_of,
-    work_of,
-)
+from rhale_stats.regional.losses import DRAWS, LOSSES, TIE, Node, Problem, split_losses
+from rhale_stats.regional.search import SplitSearch, Work, least_of, null_rows, tried_of, work_of
 from rhale_stats.regional.splits import (
     SplitCandidates,
     checked_table,

@@ -163,10 +163,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     """What P means, and what was required of a split."""
     required = f"A split was made where its drop is at least {setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
-        return [
-            "No test was made. Without a test, splits are also found in noise.",
-            f"{required}.",
-        ]
+        return ["No test was made. Without a test, splits are also found in noise.", f"{required}."]
     notes = [
         f"{required} and P at most {attrs['level']:g}.",
         f"P: permutation p-value (at most {attrs['n_permutations']} permutations) of the "

@@ -12,24 +12,12 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import first_rows, shown, warn
-from rhale_stats.arrays.moments import (
-    FloatArray,
-    IntArray,
-    merge,
-    selected,
-)
+from rhale_stats.arrays.moments import FloatArray, IntArray, merge, selected
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import Rows, columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.search import SplitTree, TreeNode, Verdict, Work
-from rhale_stats.regional.splits import (
-    ROOT_RULE,
-    Condition,
-    as_json,
-    frame_of,
-    of_json,
-    rule_text,
-)
+from rhale_stats.regional.splits import ROOT_RULE, Condition, as_json, frame_of, of_json, rule_text
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position, labels_kept

@@ -643,9 +643,7 @@ def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]
     """How much each feature moves the predictions."""
     first = " ".join(
         t.which_alt_one.format(
-            name=line.label,
-            average=number_text(line.importance),
-            rows=number_text(line.row_spread),
+            name=line.label, average=number_text(line.importance), rows=number_text(line.row_spread)
         )
         for line in (feature.line for feature in features[:MAX_VALUES])
     )

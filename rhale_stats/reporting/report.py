@@ -21,13 +21,7 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
-from rhale_stats.reporting.page import (
-    ReportPage,
-    page_of,
-    page_of_outputs,
-    ranking,
-    tables_of,
-)
+from rhale_stats.reporting.page import ReportPage, page_of, page_of_outputs, ranking, tables_of
 from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.reporting.words import t

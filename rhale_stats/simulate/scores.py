@@ -194,9 +194,7 @@ def _scores(row: FeatureResult, truth: FeatureResult) -> dict[str, float]:
     bends = bends[(bends > edges[0]) & (bends < edges[-1])]
     grid = overlap.union_grid(cells.edges, np.union1d(edges, bends))
     largest, average = overlap.curve_distance(
-        grid,
-        _true_curve(row, truth, cells, grid),
-        row.curve.evaluate(grid),
+        grid, _true_curve(row, truth, cells, grid), row.curve.evaluate(grid)
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),

@@ -215,12 +215,7 @@ def dense_truth(
     0.5
     """
     local = local_effects(model, X, jacobian=jacobian, features=features)
-    truth = rhale(
-        local,
-        bins=EqualWidthBins(n_bins),
-        centering=centering,
-        weighting="rows",
-    )
+    truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, weighting="rows")
     noise = truth["heterogeneity"] / np.sqrt(truth["n_effective"].where(truth["n_obs"] > 0))
     _, values, facts = variable(
         "effect_se", noise.values, source="rows", kind="central limit theorem"

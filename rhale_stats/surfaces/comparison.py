@@ -15,13 +15,7 @@ from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
-from rhale_stats.inference.estimate import (
-    BOUNDS,
-    Facts,
-    Joint,
-    Zero,
-    against_zero,
-)
+from rhale_stats.inference.estimate import BOUNDS, Facts, Joint, Zero, against_zero
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     ComparisonOptions,
