@@ -28,7 +28,7 @@ from rhale_stats.reporting.reading import (
     ReportSize,
     Windows,
 )
-from rhale_stats.reporting.words import MINUS, number_text, t, typeset
+from rhale_stats.reporting.words import MINUS, number_text, typeset
 
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
@@ -254,6 +254,7 @@ COLUMNS = 40
 ABOVE, STRIP, ROWS, LINE, GAP = 250.0, 120.0, 34.0, 34.0, 30.0
 # The first four groups have marks of their own.
 MAX_GROUPS = 4
+ROWS_TITLE = "Rows"
 
 
 @dataclass(frozen=True)
@@ -395,14 +396,14 @@ def of_difference(feature: ReportFeature, width: float, least: float) -> Drawing
     """Two levels: their difference on average, in groups, and in single rows."""
     assert feature.difference is not None
     size, quantiles = feature.difference
-    lines = [Dot(t.all_rows, (("average", size),))]
+    lines = [Dot("all rows", (("average", size),))]
     lines += [
         Dot(group.rule, (("part", group.difference),))
         for group in feature.leaves
         if group.difference is not None
     ]
     if quantiles is not None:
-        lines.append(Dot(t.single_rows, (), quantiles))
+        lines.append(Dot("single rows", (), quantiles))
     return dots(lines, width, (0.0, -least / 2, least / 2))
 
 
@@ -435,9 +436,9 @@ def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
     bottom = 10.0 + ABOVE
     step = feature.windows.step if feature.windows else ""
     parts: tuple[tuple[Any, str, Callable[..., None], float], ...] = (
-        (feature.windows, t.strip_title.format(step=step), _strip, STRIP),
-        (feature.outcome, t.outcome_title, _outcomes, STRIP),
-        (feature.counts, t.rows_title, _counts, ROWS),
+        (feature.windows, f"Change for single rows, +{step}", _strip, STRIP),
+        (feature.outcome, "Observed (dots), predicted (line)", _outcomes, STRIP),
+        (feature.counts, ROWS_TITLE, _counts, ROWS),
     )
     for shown, title, draw, height in parts:
         if shown:
@@ -642,48 +643,52 @@ def rows_text(n_rows: int) -> str:
 def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
     """How much each feature moves the predictions."""
     first = " ".join(
-        t.which_alt_one.format(
-            name=line.label, average=number_text(line.importance), rows=number_text(line.row_spread)
-        )
+        f"{line.label}: average {number_text(line.importance)}, "
+        f"rows {number_text(line.row_spread)}."
         for line in (feature.line for feature in features[:MAX_VALUES])
     )
-    alt = t.which_alt.format(n=count_text(len(features), "feature"), first=first)
-    threshold = number_text(content.threshold)
-    key = (
-        (mark_of("average").swatch(), t.average_key),
-        (mark_of("rows").swatch(), t.rows_key),
-        (mark_of("small").swatch(), t.which_key.format(threshold=threshold)),
+    alt = (
+        f"Dot chart of {count_text(len(features), 'feature')}. {first} All values are in the table "
+        f"below."
     )
-    caption = t.which_caption.format(level=percent(content.level))
-    return _picture(
-        "overview",
-        1,
-        lambda width: overview(features, content.threshold, width),
-        (caption, alt),
-        key,
+    texts = {
+        "average": "on average: standard deviation of the average curve over the rows",
+        "rows": "single rows: how far their curves are from the average curve",
+        "small": f"below {number_text(content.threshold)}: hardly matters",
+    }
+    key = tuple((mark_of(kind).swatch(), text) for kind, text in texts.items())
+    caption = (
+        f"How much each feature moves the predictions: on average, and differently for single "
+        f"rows, with {percent(content.level)} intervals."
     )
+
+    def draw(width: float) -> Drawing:
+        return overview(features, content.threshold, width)
+
+    return _picture("overview", 1, draw, (caption, alt), key)
 
 
 def feature_picture(feature: ReportFeature, number: int, content: ReportContent) -> Picture:
     """The effect of one feature."""
-    caption = t.curve_caption
+    caption = _curve_caption(feature, content)
     if feature.difference is not None:
-        caption = t.two_caption.format(
-            first=feature.levels[0],
-            second=feature.levels[1],
-            feature="{feature}",
-            output="{output}",
+        first, second = feature.levels
+        caption = (
+            f"Output at {second} less that at {first}: effect of {feature.shown} on "
+            f"{content.shown}."
         )
-    words = (
-        caption.format(feature=feature.shown, output=content.shown),
-        described(feature, content),
-    )
-    return _picture(
-        f"{feature.anchor}-picture",
-        number,
-        lambda width: of_feature(feature, width, 4 * content.threshold),
-        words,
-        key_of(feature),
+
+    def draw(width: float) -> Drawing:
+        return of_feature(feature, width, 4 * content.threshold)
+
+    words = (caption, described(feature, content))
+    return _picture(f"{feature.anchor}-picture", number, draw, words, key_of(feature))
+
+
+def _curve_caption(feature: ReportFeature, content: ReportContent) -> str:
+    return (
+        f"Effect of {feature.shown} on {content.shown} (accumulated local effects). 0 is the "
+        f"average prediction."
     )
 
 
@@ -700,28 +705,25 @@ def largest_picture(feature: ReportFeature, content: ReportContent) -> Picture:
 
 def key_of(feature: ReportFeature) -> Key:
     """The marks that a picture has, and what they mean."""
+    average = f"average of all rows, with its {feature.band}"
+    bars = "single rows: middle half (wide bar), middle 80 % (narrow bar)"
     if feature.levels:
-        average = mark_of("average"), t.average_of_level.format(band=feature.band)
-        of_groups = any(group.difference for group in feature.leaves)
-        of_rows = feature.difference is not None and feature.difference[1] is not None
-        key = [
-            average,
-            *([(mark_of("part"), t.part_key)] if feature.difference and of_groups else []),
-            *([(mark_of("across"), t.across_key)] if of_rows else []),
-        ]
+        key = [(mark_of("average"), average)]
+        if feature.difference and any(group.difference for group in feature.leaves):
+            key.append((mark_of("part"), "groups of rows"))
+        if feature.difference is not None and feature.difference[1] is not None:
+            key.append((mark_of("across"), bars))
     else:
-        groups = enumerate(feature.leaves[:MAX_GROUPS])
-        key = [
-            (mark_of("band"), t.band_key.format(band=feature.band)),
-            *((mark_of("group", number), _group_text(group)) for number, group in groups),
-            *([(mark_of("few"), t.few_key)] if feature.stretches else []),
-            *([(mark_of("strip"), t.strip_key)] if feature.windows else []),
-        ]
+        key = [(mark_of("band"), average)]
+        for number, group in enumerate(feature.leaves[:MAX_GROUPS]):
+            key.append((mark_of("group", number), f"{group.rule} ({rows_text(group.n_rows)})"))
+        if feature.stretches:
+            few = "shape not known: few rows, or none; not drawn at an end"
+            key.append((mark_of("few"), few))
+        if feature.windows:
+            colours = "blue where the output rises, orange where it falls; the dot is the average"
+            key.append((mark_of("strip"), f"{bars}; {colours}"))
     return tuple((mark.swatch(), text) for mark, text in key)
-
-
-def _group_text(group: Group) -> str:
-    return str(t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows)))
 
 
 def described(feature: ReportFeature, content: ReportContent) -> str:
@@ -737,20 +739,17 @@ def described(feature: ReportFeature, content: ReportContent) -> str:
     half = (curve.high - curve.low) / 2
     width = ""
     if np.isfinite(half).any():
-        widest = number_text(float(np.nanmax(half)))
-        width = t.width_alt.format(band=feature.band, width=widest)
-    kind = t.levels_kind if feature.levels else t.strip_kind if feature.windows else t.curve_kind
-    text: str = t.curve_alt.format(
-        kind=kind,
-        feature=feature.line.label,
-        first=places[0] if places else "",
-        last=places[-1] if places else "",
-        output=content.shown,
-        values=values or t.unknown,
-        width=width,
-        groups="".join(_group_alt(group, feature) for group in feature.leaves[:MAX_GROUPS]),
+        width = f"Widest half-width of the {feature.band}: {number_text(float(np.nanmax(half)))}. "
+    kind = "Dot chart" if feature.levels else "Line chart"
+    if feature.windows and not feature.levels:
+        kind += " with the changes of single rows below it"
+    first, last = (places[0], places[-1]) if places else ("", "")
+    groups = "".join(_group_alt(group, feature) for group in feature.leaves[:MAX_GROUPS])
+    return (
+        f"{kind} over {feature.line.label} from {first} to {last}. Average effect on "
+        f"{content.shown}: {values or 'not known'}. {width}{groups}All values are in the table "
+        f"below."
     )
-    return text
 
 
 def place_of(feature: ReportFeature, k: int) -> str:
@@ -771,9 +770,7 @@ def _group_alt(group: Group, feature: ReportFeature) -> str:
         return ""
     highest = int(np.nanargmax(y))
     highest_place = place(float(group.curve.x[highest]), feature)
-    return str(
-        t.group_alt.format(rule=group.rule, value=number_text(y[highest]), place=highest_place)
-    )
+    return f"Group {group.rule}: highest {number_text(y[highest])} at {highest_place}. "
 
 
 def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
@@ -786,8 +783,8 @@ def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) 
 def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
     """The effect of one feature, for a notebook."""
     drawn = of_feature(feature, NARROW, 4 * content.threshold)
-    caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
-    return Picture(caption, drawn.named("narrow", described(feature, content)))
+    alt = described(feature, content)
+    return Picture(_curve_caption(feature, content), drawn.named("narrow", alt))
 
 
 def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
@@ -798,12 +795,13 @@ def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
         if not np.isfinite(y).any():
             continue
         anchor = f"{feature.anchor}-group-{number}"
-        (high, high_at), (low, low_at) = (
-            (number_text(float(y[k])), place(float(x[k]), feature))
+        highest, lowest = (
+            f"{number_text(float(y[k]))} at {place(float(x[k]), feature)}"
             for k in (int(np.nanargmax(y)), int(np.nanargmin(y)))
         )
-        alt = t.panel_alt.format(high=high, high_at=high_at, low=low, low_at=low_at)
-        caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
+        alt = f"Line chart. Highest {highest}, lowest {lowest}."
+        rows = rows_text(group.n_rows)
+        caption = f"{group.rule} ({rows}). The thin line is the average of all rows."
         drawing = of_group(group, feature, number, PANEL)
         panels.append(_panel(anchor, drawing, caption, alt))
     return tuple(panels)

@@ -24,7 +24,6 @@ from rhale_stats.files import whole
 from rhale_stats.reporting.page import ReportPage, page_of, page_of_outputs, ranking, tables_of
 from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
-from rhale_stats.reporting.words import t
 from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.layout import complete, each_result
 from rhale_stats.schema.parts import over_outputs
@@ -87,7 +86,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["prefixed"] = _prefixed
-    environment.globals["t"] = t
     return environment
 
 
