@@ -22,8 +22,15 @@ from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text, plain, shorter
 from rhale_stats.reporting import pictures
-from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
-from rhale_stats.reporting.words import MINUS, number_text, typeset, with_interval
+from rhale_stats.reporting.reading import (
+    MINUS,
+    Group,
+    ReportContent,
+    ReportFeature,
+    number_text,
+    typeset,
+    with_interval,
+)
 
 # A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

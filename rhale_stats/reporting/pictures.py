@@ -20,6 +20,7 @@ from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.reading import (
+    MINUS,
     Bars,
     Group,
     PictureCurve,
@@ -27,8 +28,9 @@ from rhale_stats.reporting.reading import (
     ReportFeature,
     ReportSize,
     Windows,
+    number_text,
+    typeset,
 )
-from rhale_stats.reporting.words import MINUS, number_text, typeset
 
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
@@ -73,9 +75,7 @@ def spanning(values: Iterable[float], start: float, end: float, *, room: float =
     return Scale(float(low - spare), float(high + spare), start, end)
 
 
-def fair(
-    numbers: Iterable[float], about: Iterable[float], start: float, end: float, room: float
-) -> Scale:
+def fair(numbers: Iterable[float], about: Iterable[float], start: float, end: float) -> Scale:
     """A scale of these numbers; of what is ``about`` them it holds up to their range beyond.
 
     One cell of few rows, whose band is wide, shall not flatten the rest.
@@ -83,9 +83,9 @@ def fair(
     finite = np.asarray([value for value in numbers if np.isfinite(value)], float)
     reach = np.ptp(finite) if finite.size else 0.0
     if not reach:
-        return spanning([*finite, *about], start, end, room=room)
+        return spanning([*finite, *about], start, end, room=0.02)
     ends = finite.min() - reach, finite.max() + reach
-    return spanning([*finite, *np.clip(np.asarray([*about]), *ends)], start, end, room=room)
+    return spanning([*finite, *np.clip(np.asarray([*about]), *ends)], start, end, room=0.02)
 
 
 def tick_texts(values: FloatArray, units: str = "") -> list[str]:
@@ -204,22 +204,15 @@ class Drawing:
             if len(points) > 1:
                 self.path(kind, points)
 
-    def area(
-        self,
-        kind: str,
-        x: FloatArray,
-        ends: tuple[FloatArray, FloatArray],
-        scales: tuple[Scale, Scale],
-    ) -> None:
-        """The area between two curves."""
-        across, up = scales
-        low, high = np.clip(np.asarray(ends), up.low, up.high)
-        for run in runs(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
-            upper, back = (
-                [(across(a), up(b)) for a, b in zip(x[run], end[run], strict=True)]
+    def band(self, curve: PictureCurve, across: Scale, up: Scale) -> None:
+        """The area between the ends of the band of a curve."""
+        low, high = np.clip([curve.low, curve.high], up.low, up.high)
+        for run in runs(np.isfinite(curve.x) & np.isfinite(low) & np.isfinite(high)):
+            upper, lower = (
+                [(across(a), up(b)) for a, b in zip(curve.x[run], end[run], strict=True)]
                 for end in (high, low)
             )
-            self.path(kind, upper + back[::-1], closed=True)
+            self.path("band", upper + lower[::-1], closed=True)
 
     def markup(self, kind: str, caption: str, described: str) -> Markup:
         """The picture for HTML, named by the elements of these two ids."""
@@ -281,29 +274,32 @@ def overview(features: Sequence[ReportFeature], threshold: float, width: float) 
         )
         for line in (feature.line for feature in features)
     ]
-    return dots(lines, width, (0.0, threshold), field_to=threshold, from_zero=True)
+    return dots(lines, width, (0.0, threshold), small=threshold)
 
 
 def dots(
     lines: Sequence[Dot],
     width: float,
-    shown: Sequence[float] = (0.0,),
+    shown: Sequence[float],
     *,
-    field_to: float = np.nan,
-    from_zero: bool = False,
+    small: float | None = None,
     linked: bool = False,
 ) -> Drawing:
-    """Values with intervals, a line each; ``shown`` are numbers that the scale must hold."""
+    """Values with intervals, a line each; ``shown`` are numbers that the scale must hold.
+
+    With ``small``, below which sizes hardly matter, the scale begins at 0.
+    """
     room = min(max(text_width(line.name) for line in lines) + 16, 0.38 * width)
     numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
     scale = spanning(numbers, room, width - 14, room=0.04)
-    if from_zero:
-        scale = Scale(0.0, scale.high, room, width - 14)
     bottom = 8 + LINE * len(lines)
     drawing = Drawing(width, bottom + 24)
-    if np.isfinite(field_to):
-        drawing.rect("small", room, 8, scale(min(field_to, scale.high)) - room, bottom - 8)
-    _across(drawing, scale, 8, bottom, 7 if width > NARROW else 5)
+    if small is not None:
+        scale = replace(scale, low=0.0)
+        drawing.rect("small", room, 8, scale(min(small, scale.high)) - room, bottom - 8)
+    for value, text in scale.ticks(7 if width > NARROW else 5):
+        drawing.line("grid", scale(value), 8, scale(value), bottom)
+        drawing.text("mid", scale(value), bottom + 17, text)
     if scale.low < 0 < scale.high:
         drawing.line("zero", scale(0), 8, scale(0), bottom)
     middles = [8 + LINE * (k + 0.5) for k in range(len(lines))]
@@ -371,13 +367,6 @@ def _halves(
             drawing.rect(kind, first, middle - half, last - first, 2 * half)
         else:
             drawing.rect(kind, middle - half, first, 2 * half, last - first)
-
-
-def _across(drawing: Drawing, scale: Scale, top: float, bottom: float, most: int) -> None:
-    """Vertical lines of a grid, with numbers below."""
-    for value, text in scale.ticks(most):
-        drawing.line("grid", scale(value), top, scale(value), bottom)
-        drawing.text("mid", scale(value), bottom + 17, text)
 
 
 # --- features -------------------------------------------------------------------------------------
@@ -466,12 +455,12 @@ def _upper(
     numbers = np.concatenate([curve.y, *(group.y for group in groups)])
     ends = [middle - least / 2, middle + least / 2]
     band = np.concatenate([curve.low, curve.high])
-    up = fair([0.0, *ends, *numbers], band, top + ABOVE, top, 0.02)
+    up = fair([0.0, *ends, *numbers], band, top + ABOVE, top)
     for stretch in feature.stretches:
         start, end = map(across, stretch)
         drawing.rect("few", start, top, end - start, ABOVE)
     _levels_of(drawing, up, across)
-    drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
+    drawing.band(curve, across, up)
     for number, group in enumerate(groups):
         drawing.curve(f"group g{number}", group.x, group.y, across, up)
     sure = reliable(curve.x, feature.stretches)
@@ -511,9 +500,8 @@ def _levels_of(drawing: Drawing, up: Scale, across: Scale, most: int = 6) -> Non
 def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> None:
     """Changes of single rows: middle half thick, middle 80 % thin, average as a dot."""
     middle_half = windows.quantiles[:, [1, 3]].ravel()
-    up = fair(
-        [0.0, *middle_half, *windows.mean], windows.quantiles.ravel(), top + STRIP, top + 6, 0.02
-    )
+    quantiles = windows.quantiles.ravel()
+    up = fair([0.0, *middle_half, *windows.mean], quantiles, top + STRIP, top + 6)
     _levels_of(drawing, up, across, 4)
     changes = np.clip(windows.quantiles, up.low, up.high)
     for left, right, quantiles in zip(windows.left, windows.right, changes, strict=True):
@@ -555,10 +543,10 @@ def of_group(group: Group, feature: ReportFeature, number: int, width: float) ->
         np.concatenate([getattr(curve, name) for curve in curves for name in names])
         for names in (["y"], ["low", "high"])
     ]
-    up = fair([0.0, *numbers], band, top + height, top, 0.02)
+    up = fair([0.0, *numbers], band, top + height, top)
     _levels_of(drawing, up, across, 4)
     curve = group.curve
-    drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
+    drawing.band(curve, across, up)
     drawing.curve("average thin", feature.curve.x, feature.curve.y, across, up)
     drawing.curve(f"group g{number % MAX_GROUPS}", curve.x, curve.y, across, up)
     for value, text in across.ticks(4, feature.line.feature_units):

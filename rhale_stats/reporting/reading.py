@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from rhale_stats.answers import sentences
 from rhale_stats.answers.numbers import (
     AnswerLine,
     axis_texts,
+    estimate,
     lines_of,
     number,
     percent,
@@ -22,13 +24,32 @@ from rhale_stats.answers.numbers import (
 )
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.words import typeset, with_interval
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
-# Quantiles of single rows in `Windows`.
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+MINUS = "−"
+# A minus before a digit that is not part of a date, a range or a name.
+HYPHEN = re.compile(r"(?<![\w.)\]-])-(?=\.?\d)")
+
+
+def typeset(text: str) -> str:
+    """A text with real minus signs before its numbers."""
+    return HYPHEN.sub(MINUS, text)
+
+
+def number_text(value: float) -> str:
+    """A number with a real minus."""
+    return typeset(number(value))
+
+
+def with_interval(value: float, ends: Sequence[float] | NDArray[np.float64]) -> tuple[str, str]:
+    """An estimate and its interval, "low to high", in the same decimals."""
+    text, _, rest = estimate(value, ends).partition(" [")
+    return typeset(text), typeset(rest.rstrip("]").replace(", ", " to "))
+
+
+# --- what a report shows, as values ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,7 +198,7 @@ class ReportContent:
         return f"{self.output} [{self.units}]" if self.units else self.output
 
 
-# --- what a report shows --------------------------------------------------------------------------
+# --- how it is read -------------------------------------------------------------------------------
 
 
 # Levels with fewer rows than these have no name in a report: they may point to persons.
