@@ -364,22 +364,13 @@ def with_errors(
     return rs.std_error(effect, local, groups=groups)
 
 
-# --- the commands ---------------------------------------------------------------------------------
+# --- explain --------------------------------------------------------------------------------------
 
 
 # Options that `explain` has by the same name.
 OF_EXPLAIN = ("features", "categorical", "matters", "level", "held_out", "budget", "output")
 # Attributes of an explanation that are no part of its answer in JSON.
 LINES = ("cut", "notes")
-# Columns of the table of regions that are printed.
-SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
-# Options of `compare` that two files of effects do not take.
-OF_DATA = ("model", "formula", "features", "groups", "weights", "output", "levels")
-# Levels that a message lists.
-LEVELS_LISTED = 20
-
-
-# --- explain --------------------------------------------------------------------------------------
 
 
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -407,6 +398,10 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 # --- regions --------------------------------------------------------------------------------------
+
+
+# Columns of the table of regions that are printed.
+SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
 
 
 def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -446,11 +441,10 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.DataFrame:
     """Columns to split by: those asked for, or the other columns of the model."""
-    if arguments.conditioning is None:
-        names = list(inputs.X.columns) if inputs.job is None else inputs.job.features
-        names = [name for name in names if name != arguments.feature]
-    else:
-        names = arguments.conditioning
+    names: list[str] | None = arguments.conditioning
+    if names is None:
+        others = inputs.X.columns if inputs.job is None else inputs.job.features
+        names = [name for name in others if name != arguments.feature]
     if not names:
         raise UsageError(
             f"--conditioning must name columns to split by, because the model has none beside "
@@ -462,13 +456,16 @@ def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.Data
 # --- compare --------------------------------------------------------------------------------------
 
 
+# Options that two files of effects do not take.
+OF_DATA = ("model", "formula", "features", "groups", "weights", "output", "levels")
+# Levels that a message lists.
+LEVELS_LISTED = 20
+
+
 def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compare two effects, and show their difference."""
     files = files_of(arguments)
-    if arguments.by is None:
-        a, b, names = _of_files(arguments)
-    else:
-        a, b, names = _of_levels(arguments)
+    a, b, names = (_of_files if arguments.by is None else _of_levels)(arguments)
     difference = rs.compare(a, b, rng=arguments.seed)
     table = rs.tidy(difference)
     answer = {"a": names[0], "b": names[1], "tests": rs.glance(difference), "differences": table}
@@ -490,7 +487,7 @@ def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, li
             f"that are computed already."
         )
     a, b = (effect_in(path, "A and B") for path in arguments.files)
-    return a, b, [str(path) for path in arguments.files]
+    return a, b, list(map(str, arguments.files))
 
 
 def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, list[str]]:

@@ -23,18 +23,21 @@ from rhale_stats.models.table import readings_of
 from rhale_stats.printing.text import plain
 from rhale_stats.schema.layout import compact, each_result
 
-OF_CSV = (".csv", ".txt", ".dat", "")
+# How pandas reads a table, and xarray a result, by their suffixes.
+TABLE_READERS: dict[str, Callable[[Path], Any]] = {
+    **dict.fromkeys((".csv", ".txt", ".dat", ""), pd.read_csv),
+    ".tsv": partial(pd.read_csv, sep="\t"),
+    **dict.fromkeys((".parquet", ".pq"), pd.read_parquet),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), pd.read_feather),
+}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-OF_PARQUET = (".parquet", ".pq")
-OF_ARROW = (".feather", ".arrow", ".ipc")
-# How xarray reads a result, by its suffix.
 HOW_TO_READ: dict[str, dict[str, Any]] = {
     ".nc": {"engine": "h5netcdf"},
     ".zarr": {"engine": "zarr", "consolidated": False},
 }
 
 
-def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
+def read_table(path: Path) -> pd.DataFrame:
     """A table of rows, in the format that the suffix says.
 
     Raises
@@ -42,31 +45,27 @@ def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
     UsageError
         The suffix is not known, or the file cannot be read.
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
-    suffix = suffixes[-1]
+    suffix = path.suffix.lower()
     if suffix in COMPRESSED:
-        suffix = suffixes[-2] if len(suffixes) > 1 else ""
+        suffix = path.with_suffix("").suffix.lower()
+    if suffix not in TABLE_READERS:
+        raise UsageError(
+            f"DATA must be a file whose suffix says CSV (.csv, .tsv, .txt, also compressed), "
+            f"Parquet (.parquet) or Arrow (.feather, .arrow); got {path}. Save it as one of these."
+        )
     try:
-        if suffix in OF_PARQUET:
-            return pd.read_parquet(path)
-        if suffix in OF_ARROW:
-            return pd.read_feather(path)
-        if suffix in (*OF_CSV, ".tsv"):
-            return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
+        table: pd.DataFrame = TABLE_READERS[suffix](path)
     except ImportError as error:
         raise UsageError(
-            f"{what} must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "
+            f"DATA must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "
             f"needs pyarrow: pip install pyarrow."
         ) from error
     except Exception as error:
         raise UsageError(
-            f"{what} must be a CSV, Parquet or Feather file that pandas can read; {path}: "
+            f"DATA must be a CSV, Parquet or Feather file that pandas can read; {path}: "
             f"{reason(error)}."
         ) from error
-    raise UsageError(
-        f"{what} must be a file whose suffix says CSV (.csv, .tsv, .txt, also compressed), Parquet "
-        f"(.parquet) or Arrow (.feather, .arrow); got {path}. Save it as one of these."
-    )
+    return table
 
 
 def with_readings(data: pd.DataFrame) -> pd.DataFrame:
@@ -138,8 +137,6 @@ CONTENTS = {
     **dict.fromkeys(OF_TREES, "all results, as xarray.open_datatree reads them"),
     ".json": "the answer that --json prints",
     ".html": "the report, for a browser",
-    ".png": "a picture",
-    ".md": "the tables, as Markdown",
     **dict.fromkeys(OF_TABLES, "the table of results"),
 }
 # One of these is in every folder of Zarr.
@@ -165,8 +162,8 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
     Raises
     ------
     UsageError
-        A file exists and ``--overwrite`` was not given, its
-        folder cannot be written to, or a library is missing.
+        A file exists and ``--overwrite`` was not given, its folder cannot be written to, or a
+        library is missing.
     """
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
