@@ -38,6 +38,7 @@ from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.splits import NO_SPLITS, Splits
+from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
@@ -342,18 +343,12 @@ def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> Fl
     row = one_feature(effect, name)
     if name not in request.levels:
         return row.curve.evaluate(request.table.column(position))
-    code = _codes(request, position, level_names(row))
+    levels, names = levels_of(request.sample, position), level_names(row)
     if not row.sizes["bin"]:  # one level with weight
-        return np.zeros(len(code))
-    return np.where(code >= 0, row["curve"].values[np.maximum(code, 0)], np.nan)
-
-
-def _codes(request: ExplainRequest, position: int, names: list[str]) -> NDArray[np.int64]:
-    from rhale_stats.models.sample import levels_of
-
-    levels = levels_of(request.sample, position)
-    number = np.array([names.index(text) if text in names else -1 for text in levels.texts] + [-1])
-    return number[levels.code]
+        return np.zeros(len(levels.code))
+    # A row without a level has the code -1, and so the last value.
+    of_level = dict(zip(names, row["curve"].values, strict=True))
+    return np.array([*(of_level.get(text, np.nan) for text in levels.texts), np.nan])[levels.code]
 
 
 def label_of(request: ExplainRequest, name: str) -> str:
