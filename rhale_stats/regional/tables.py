@@ -316,7 +316,7 @@ def interactions_page(matrix: xr.Dataset, most: int) -> Page:
     )
 
 
-# --- trees of regions as pandas frames ------------------------------------------------------------
+# --- trees of regions as pandas frames, and their words -------------------------------------------
 
 
 # Losses of trees in words.
@@ -337,16 +337,11 @@ LOSSES_LEFT = {
 BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
 
 
-# --- regions and interactions ---------------------------------------------------------------------
-
-
 def trees_of(results: xr.Dataset) -> list[xr.Dataset]:
     """The trees of all features, each without padding."""
     if "feature" not in results.dims:
         return [check_tree(results)]
-    return [
-        check_tree(results.isel(feature=position)) for position in range(results.sizes["feature"])
-    ]
+    return [check_tree(results.isel(feature=k)) for k in range(results.sizes["feature"])]
 
 
 def loss_places(trees: xr.Dataset) -> tuple[str, str]:
@@ -398,18 +393,10 @@ def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
 
 def tidy_interactions(matrix: xr.Dataset, _level: float) -> pd.DataFrame:
     """A line a pair of an effect and a conditioning column."""
-    shape = matrix["loss_drop"].shape
-    frame = pd.DataFrame(
-        {
-            "term": np.repeat(matrix["feature"].values, shape[1]),
-            "conditioning": np.tile(matrix["conditioning"].values, shape[0]),
-            "loss": np.repeat(matrix["loss"].values, shape[1]),
-            "loss_drop": matrix["loss_drop"].values.ravel(),
-            "best_split": matrix["best"].values.ravel(),
-            "p_value": matrix["pvalue"].values.ravel(),
-            "p_value_adjusted": matrix["pvalue_adjusted"].values.ravel(),
-        }
-    )
+    variables = matrix[["loss", "loss_drop", "best", "pvalue", "pvalue_adjusted"]]
+    pairs = variables.reset_coords(drop=True).to_dataframe(["feature", "conditioning"])
+    pairs.columns = ["loss", "loss_drop", "best_split", "p_value", "p_value_adjusted"]
+    frame = pairs.rename_axis(index={"feature": "term"}).reset_index()
     return frame[frame["term"] != frame["conditioning"]].reset_index(drop=True)
 
 
@@ -465,11 +452,10 @@ def thresholds(attrs: dict[Hashable, Any]) -> str:
 def loss_units(results: xr.Dataset, feature_units: str) -> str:
     """Units of the loss, with those that are known by their names."""
     units = str(results["loss"].attrs["units"])
-    replacements = (
-        ("output units", results.attrs.get("output_units", "")),
-        ("feature unit", unit_word(feature_units)),
-    )
-    for general, unit in replacements:
-        if unit:
-            units = units.replace(general, str(unit))
+    known = {
+        "output units": str(results.attrs.get("output_units", "")),
+        "feature unit": unit_word(feature_units),
+    }
+    for general, unit in known.items():
+        units = units.replace(general, unit or general)
     return units

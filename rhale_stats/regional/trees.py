@@ -143,11 +143,8 @@ def cut_back(
 
 def _above(nodes: Sequence[TreeNode], number: int) -> set[int]:
     """Nodes on the way to a node."""
-    ancestors: set[int] = set()
-    while nodes[number].parent >= 0:
-        number = nodes[number].parent
-        ancestors.add(number)
-    return ancestors
+    parent = nodes[number].parent
+    return set() if parent < 0 else {parent, *_above(nodes, parent)}
 
 
 def held_out_loss(
@@ -160,12 +157,11 @@ def held_out_loss(
     """Mean loss of held-out rows about the effects that the kept rows have in their regions."""
     total, weight = 0.0, 0.0
     for region in regions:
-        inside = [
-            tree.within(tree.nodes[region].path, rows) for rows in (training_rows, held_out_rows)
-        ]
-        if len(inside[1]):
-            share = float(_weights(problem, inside[1]).sum())
-            loss = _distance(problem, *inside)
+        path = tree.nodes[region].path
+        training, held_out = [tree.within(path, rows) for rows in (training_rows, held_out_rows)]
+        if len(held_out):
+            share = float(_weights(problem, held_out).sum())
+            loss = _distance(problem, training, held_out)
             if np.isfinite(loss):
                 total += share * loss
                 weight += share
@@ -213,15 +209,16 @@ ROOT_ALONE = PruningPath(
 def as_variables(pruning: PruningPath, units: str) -> dict[str, xr.Variable]:
     """The sequence of trees as variables over ``pruning``."""
     about = {
-        "pruning_price": ("smallest penalty per region at which the tree is optimal", units),
-        "pruning_n_regions": ("regions of the tree", "1"),
-        "pruning_loss": ("cross-validated loss of the tree", units),
-        "pruning_loss_se": ("standard error of the cross-validated loss", units),
+        "price": ("smallest penalty per region at which the tree is optimal", units),
+        "n_regions": ("regions of the tree", "1"),
+        "loss": ("cross-validated loss of the tree", units),
+        "loss_se": ("standard error of the cross-validated loss", units),
     }
-    values = (pruning.price, pruning.n_regions, pruning.loss, pruning.loss_se)
     return {
-        name: xr.Variable("pruning", array, {"long_name": text, "units": unit})
-        for (name, (text, unit)), array in zip(about.items(), values, strict=True)
+        f"pruning_{name}": xr.Variable(
+            "pruning", getattr(pruning, name), {"long_name": text, "units": unit}
+        )
+        for name, (text, unit) in about.items()
     }
 
 
