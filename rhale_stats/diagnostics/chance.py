@@ -251,22 +251,12 @@ def _over_features(
     by_name: Sequence[Sequence[_Replicate]], names: Sequence[str], sizes: xr.Dataset, *, added: bool
 ) -> xr.Dataset:
     """Sizes by chance over (replicate, feature), or (replicate) of an added column."""
-    example = next(
-        replicate
-        for replicates in by_name
-        for replicate in replicates
-        if not isinstance(replicate, str)
-    )
-    nothing = xr.full_like(example, np.nan)
-    each = [
-        xr.concat(
-            [nothing if isinstance(replicate, str) else replicate for replicate in replicates],
-            "replicate",
-        ).assign(
-            failed=("replicate", [float(isinstance(replicate, str)) for replicate in replicates])
-        )
-        for replicates in by_name
-    ]
+    worked = [one for replicates in by_name for one in replicates if not isinstance(one, str)]
+    nothing, each = xr.full_like(worked[0], np.nan), []
+    for replicates in by_name:
+        sizes_or_nan = [nothing if isinstance(one, str) else one for one in replicates]
+        failed = [float(isinstance(one, str)) for one in replicates]
+        each.append(xr.concat(sizes_or_nan, "replicate").assign(failed=("replicate", failed)))
     if added:
         return each[0].drop_vars([name for name in IN_FEATURE_UNITS if name in each[0]])
     # Features that were not permuted have no sizes by chance.
@@ -309,9 +299,8 @@ def _threshold(draws: xr.DataArray, level: float) -> xr.DataArray:
         descending = -np.sort(-values, axis=-1)  # NaN last
         n = np.isfinite(values).sum(axis=-1)
         allowed = np.floor((1 - level) * (n + 1) * (1 + TIE)).astype(np.int64)
-        thresholds = np.take_along_axis(descending, np.maximum(allowed - 1, 0)[..., None], axis=-1)[
-            ..., 0
-        ]
+        last = np.maximum(allowed - 1, 0)[..., None]
+        thresholds = np.take_along_axis(descending, last, axis=-1)[..., 0]
         return np.where(allowed >= 1, thresholds, np.inf)
 
     threshold: xr.DataArray = xr.apply_ufunc(threshold_of, draws, input_core_dims=[["replicate"]])

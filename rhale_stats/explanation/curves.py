@@ -244,18 +244,20 @@ def row_spread(
     for every_curve, x, grid, grid_share, n_grid in zip(of_rows, *columns, strict=True):
         curves, share = every_curve[:, :n_grid], grid_share[:n_grid]
         complete = ~np.isnan(curves).any(axis=1)
+        if not (n_grid > 1 and complete.sum() > 1):
+            spreads.append(Spread(0.0, 0.0, 0.0))
+            continue
+        # Where rows lie among the points of the grid, as numbers between theirs.
+        place = np.interp(np.nan_to_num(x[complete]), grid[:n_grid], np.arange(float(n_grid)))
         spreads.append(
             spread_of_rows(
                 np.array(curves[complete]),
                 share / share.sum(),
-                # Where rows lie among the points of the grid, as numbers between theirs.
-                np.interp(np.nan_to_num(x[complete]), grid[:n_grid], np.arange(float(n_grid))),
+                place,
                 None if weight is None else weight[complete],
                 None if group is None else np.unique(group[complete], return_inverse=True)[1],
                 level,
             )
-            if n_grid > 1 and complete.sum() > 1
-            else Spread(0.0, 0.0, 0.0)
         )
     without_rows = profile.drop_vars(
         [variable for variable in ("ice", "x", "obs", "curve_cov") if variable in profile]

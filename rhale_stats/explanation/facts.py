@@ -191,10 +191,8 @@ def sizes_of(inputs: FactInputs) -> FeatureSizes:
     sizes, squares, _ = zip(*map(feature_sizes, within), strict=True)
     importance = np.nan_to_num([of_curve["importance_corrected"] for of_curve in sizes])
     ends = np.stack([square.interval(level) for square in squares])
-    unknown = np.isnan(ends).any(axis=1)
-    ends[unknown] = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])[
-        unknown
-    ]
+    widest = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])
+    ends = np.where(np.isnan(ends).any(axis=1, keepdims=True), widest, ends)
     at_rows = [_curve_at_rows(request, curves.effect, name) for name in request.features]
     for position, values in enumerate(at_rows):
         half = half_width_of_places(values, request.share, request.groups, level)
@@ -228,15 +226,15 @@ def answers_of(
     lines = []
     for position, name in enumerate(inputs.request.features):
         row = one_feature(effect, position)
-        line = (
-            _of_curve(inputs, row, sizes.matters[position], rng)
-            | _of_splits(inputs, name)
-            | in_data[position]
-        )
-        line["exception"] = _exception(inputs, row, position, sizes)
-        line["label"] = label_of(inputs.request, name)
-        line["feature_kind"] = str(effect["feature_kind"].values[position])
-        line["feature_units"] = str(effect["feature_units"].values[position])
+        line = {
+            **_of_curve(inputs, row, sizes.matters[position], rng),
+            **_of_splits(inputs, name),
+            **in_data[position],
+            "exception": _exception(inputs, row, position, sizes),
+            "label": label_of(inputs.request, name),
+            "feature_kind": str(row["feature_kind"].values),
+            "feature_units": str(row["feature_units"].values),
+        }
         if inputs.outcome is not None:
             line["fit_differs"] = _fit_differs(inputs, name)
         lines.append(line)
@@ -245,14 +243,12 @@ def answers_of(
     # Levels without an order have no usual values.
     change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
     order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
+    rows_interval = inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0)
     columns: dict[str, tuple[Any, Any]] = {
         "importance": ("feature", sizes.importance),
         "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
         "row_spread": ("feature", inputs.rows.spread),
-        "row_spread_ci": (
-            ("feature", "ci_bound"),
-            inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0),
-        ),
+        "row_spread_ci": (("feature", "ci_bound"), rows_interval),
         "movement": ("feature", sizes.movement),
         "matters": ("feature", sizes.matters),
         "rows_differ": ("feature", sizes.rows_differ),
@@ -436,11 +432,8 @@ def _unreliable(row: FeatureResult) -> str:
 
 def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: FeatureSizes) -> str:
     """Where a feature that hardly matters does: beyond delta from the middle of the curve."""
-    if (
-        sizes.matters[position] != "hardly"
-        or sizes.rows_differ[position] != "hardly"
-        or not row.sizes["bin"]
-    ):
+    verdicts = {sizes.matters[position], sizes.rows_differ[position]}
+    if verdicts != {"hardly"} or not row.sizes["bin"]:
         return ""
     reach = row["curve_band"].transpose("edge", "ci_bound").values
     curve = row["curve"].values
@@ -467,11 +460,10 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
 
 def _median(row: FeatureResult, curve: FloatArray) -> float:
     """Median of the curve over the rows: at their levels, or by the middles of the bins."""
-    if row.is_categorical:
-        value, share = curve, row["level_share"].values[: len(curve)]
-    else:
+    value, shares = curve, row["level_share" if row.is_categorical else "weight_share"].values
+    if not row.is_categorical:
         value = (curve[:-1] + curve[1:]) / 2
-        share = row["weight_share"].values[: len(value)]
+    share = shares[: len(value)]
     order = np.argsort(value)
     return float(value[order][np.searchsorted(np.cumsum(share[order]), share.sum() / 2)])
 

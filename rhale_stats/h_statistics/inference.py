@@ -343,12 +343,11 @@ def without_parts(result: xr.Dataset) -> xr.Dataset:
     """H-statistics with the errors of their rows again."""
     if "parameters" not in result.attrs:
         return result
-    names = [name for name in STATISTICS if f"{name}_se_rows" in result]
-    rows = {
-        f"{name}_se": se_variable(result[name], se.values, str(se.attrs["source"]))
-        for name in names
-        for se in [result[f"{name}_se_rows"]]
-    }
+    rows = {}
+    for name in STATISTICS:
+        if f"{name}_se_rows" in result:
+            se = result[f"{name}_se_rows"]
+            rows[f"{name}_se"] = se_variable(result[name], se.values, str(se.attrs["source"]))
     return without_parameters(result, ("_se_rows", "_se_model", "_df", "_ci")).assign(rows)
 
 
@@ -507,19 +506,16 @@ def _differences(
         statistic = np.abs(difference) / error
     p_value = np.asarray(2 * special.stdtr(degrees, -statistic))
     p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
+    of_error = {"long_name": f"standard error of the {text}", **attributes}
+    of_p = {"long_name": f"P of no {text}", "units": "1"}
+    of_adjusted = {**of_p, "long_name": f"P of no {text}, adjusted", "adjust": request.adjust}
     return {
         f"{name}_difference": (dims, difference, {"long_name": text, **attributes}),
-        f"{name}_difference_se": (
-            dims, error, {"long_name": f"standard error of the {text}", **attributes},
-        ),
+        f"{name}_difference_se": (dims, error, of_error),
         f"{name}_difference_ci": interval(facts, ends, request.level, method),
-        f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
-        f"{name}_p_value_adjusted": (
-            dims,
-            _adjusted(p_value, request.adjust),
-            {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": request.adjust},
-        ),
-    }  # fmt: skip
+        f"{name}_p_value": (dims, p_value, of_p),
+        f"{name}_p_value_adjusted": (dims, _adjusted(p_value, request.adjust), of_adjusted),
+    }
 
 
 def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
@@ -586,7 +582,7 @@ def _paired_errors(
             )
     every = np.union1d(a["row"].values, b["row"].values)
     places = [np.searchsorted(every, result["row"].values) for result in (a, b)]
-    weights = [np.zeros(len(every)), np.zeros(len(every))]
+    weights = np.zeros((2, len(every)))
     for weight, place, result in zip(weights, places, (a, b), strict=True):
         weight[place] = weight_of(result)
     frequency = [is_frequency(result) for result in (a, b)]

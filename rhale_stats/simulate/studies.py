@@ -127,14 +127,17 @@ def _drawn(
     progress: bool,
 ) -> xr.Dataset:
     """The replicates of the file, and those that it does not hold."""
-    before = xr.load_dataset(file.path) if file.path is not None and file.path.exists() else None
-    if before is not None and isinstance(rng, int | np.integer) and rng != before.attrs["seed"]:
-        raise ValueError(
-            f"rng must be the seed of {file.path}, {before.attrs['seed']}; got {rng}. Leave it "
-            f"out, or choose another file."
-        )
-    seed = number_of(rng) if before is None else int(before.attrs["seed"])
-    made: dict[tuple[int, int], xr.Dataset] = {} if before is None else _replicates_of(before)
+    made: dict[tuple[int, int], xr.Dataset] = {}
+    if file.path is not None and file.path.exists():
+        before = xr.load_dataset(file.path)
+        seed, made = int(before.attrs["seed"]), _replicates_of(before)
+        if isinstance(rng, int | np.integer) and rng != seed:
+            raise ValueError(
+                f"rng must be the seed of {file.path}, {seed}; got {rng}. Leave it out, or choose "
+                f"another file."
+            )
+    else:
+        seed = number_of(rng)
     missing = [(n, k) for n in sizes for k in range(n_replicates) if (n, k) not in made]
 
     def replicate(item: tuple[int, int]) -> tuple[tuple[int, int], xr.Dataset]:

@@ -166,17 +166,10 @@ def ale2(
         quotients, (positions[0], positions[1]), axes, progress=progress
     )
     rows = rows_of(axes, delta, inside.weight, frequency=sample.frequency)
-    parts = [
-        one_output(
-            axes,
-            rows._replace(delta=delta[..., number]),
-            present,
-            sample.weight,
-            float(error[number]),
-            centering,
-        )
-        for number in range(delta.shape[-1])
-    ]
+    parts = []
+    for number, rounding in enumerate(error.tolist()):
+        of_output = rows._replace(delta=delta[..., number])
+        parts.append(one_output(axes, of_output, present, sample.weight, rounding, centering))
     out = stack(parts, OUTPUT)
     out = out.assign({name: parts[0][name] for name in SHARED if name in out})
     out = out.assign_coords(obs=sample.obs)
@@ -227,18 +220,14 @@ def second_differences(
     together = max(1, quotients.block_rows // n_pairs)
     blocks, error = [], np.zeros(1)
     begins = range(0, n_rows, together)
-    bar = progress_bar(len(begins), "second-order ALE", "batch", progress=progress)
-    for begin in begins:
-        part = slice(begin, begin + together)
-        outputs, rounding = quotients.combined(
-            positions,
-            ([version[part] for version in a.versions], [version[part] for version in b.versions]),
-            part,
-        )
-        error = np.maximum(error, rounding)
-        blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
-        bar.update()
-    bar.close()
+    with progress_bar(len(begins), "second-order ALE", "batch", progress=progress) as bar:
+        for begin in begins:
+            part = slice(begin, begin + together)
+            of_a, of_b = [[version[part] for version in axis.versions] for axis in axes]
+            outputs, rounding = quotients.combined(positions, (of_a, of_b), part)
+            error = np.maximum(error, rounding)
+            blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
+            bar.update()
     delta = np.concatenate(blocks)
     names = f"{a.name} and {b.name}"
     flat = delta.reshape(len(delta), -1).sum(axis=1)
@@ -286,14 +275,11 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
             is_supported |= supported[k, m]
     at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
     out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
-    coords = {
-        str(surface.attrs[f"feature_{s}"]): (pair[0].dims, column)
-        for s, column in zip("ab", columns, strict=True)
-    }
     facts = {key: surface.attrs[key] for key in ("feature_a", "feature_b")}
     array = xr.DataArray(out, pair[0].coords, pair[0].dims, "surface", surface["surface"].attrs)
+    coords = {str(name): column for name, column in zip(facts.values(), columns, strict=True)}
     new = {
-        name: column
+        name: (array.dims, column)
         for name, column in coords.items()
         if name not in array.coords and name not in array.dims
     }
@@ -611,7 +597,7 @@ def _coordinates(feature: FeatureAxis, side: str) -> dict[str, Any]:
             isinstance(level, int | float) and not isinstance(level, bool)
             for level in feature.levels
         )
-        levels = feature.levels if numbers else [level_text(level) for level in feature.levels]
+        levels = feature.levels if numbers else list(map(level_text, feature.levels))
         out[f"level_{side}"] = (f"edge_{side}", np.array(levels), {"long_name": feature.name})
     else:
         sides, edges = ["across"], feature.edges
