@@ -62,11 +62,8 @@ class ModelInputs:
 def inputs_of(arguments: argparse.Namespace) -> ModelInputs:
     """The model and the rows of a command.
 
-    Raises
-    ------
-    UsageError
-        What was given does not fit together: columns that are not there, a model that cannot
-        predict the rows.
+    Raises ``UsageError`` if what was given does not fit together: columns that are not there, a
+    model that cannot predict the rows.
     """
     return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
@@ -227,15 +224,8 @@ def _xgboost(path: Path) -> Any:
 def _lightgbm(path: Path) -> Any:
     import lightgbm
 
-    _check_trees(path.read_bytes())
-    return lightgbm.Booster(model_file=path)
-
-
-def _check_trees(text: bytes) -> None:
-    """Raise ``ValueError`` unless a file of lightgbm has all its trees.
-
-    lightgbm ends the process where one is cut off.
-    """
+    # lightgbm ends the process where a tree is cut off.
+    text = path.read_bytes()
     head, _, rest = text.partition(b"\n\n")
     sizes = re.search(rb"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
     if not text.startswith(b"tree\n") or sizes is None:
@@ -243,6 +233,7 @@ def _check_trees(text: bytes) -> None:
     trees = rest.lstrip(b"\n")[: sum(map(int, sizes[1].split()))]
     if trees.count(b"Tree=") != len(sizes[1].split()) or b"\nend of trees" not in text:
         raise ValueError("it is cut off")
+    return lightgbm.Booster(model_file=path)
 
 
 def _catboost(path: Path) -> Any:
@@ -285,11 +276,8 @@ FORMATS = (
 def format_of(path: Path, *, trust: bool) -> Format:
     """The format of a model's file, which may be loaded.
 
-    Raises
-    ------
-    UsageError
-        Its suffix is not known, its library is missing, or it runs code and
-        ``--trust`` was not given.
+    Raises ``UsageError`` if its suffix is not known, its library is missing, or it runs code and
+    ``--trust`` was not given.
     """
     suffix = path.suffix.lower()
     kind = next((candidate for candidate in FORMATS if suffix in candidate.suffixes), None)
@@ -524,10 +512,7 @@ def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
 def effect_in(path: Path, what: str) -> xr.Dataset:
     """The effects in a file: of `fit`, of `explain`, or of another function.
 
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or holds no effects.
+    Raises ``UsageError`` if the file cannot be read, or holds no effects.
     """
     tree = read_result(path, what)
     for group in ("", "effect"):

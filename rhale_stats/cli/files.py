@@ -40,10 +40,7 @@ HOW_TO_READ: dict[str, dict[str, Any]] = {
 def read_table(path: Path) -> pd.DataFrame:
     """A table of rows, in the format that the suffix says.
 
-    Raises
-    ------
-    UsageError
-        The suffix is not known, or the file cannot be read.
+    Raises ``UsageError`` if the suffix is not known, or the file cannot be read.
     """
     suffix = path.suffix.lower()
     if suffix in COMPRESSED:
@@ -84,10 +81,7 @@ def with_readings(data: pd.DataFrame) -> pd.DataFrame:
 def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: str) -> pd.DataFrame:
     """The rows that have all values needed; prints how many do not.
 
-    Raises
-    ------
-    UsageError
-        There are none.
+    Raises ``UsageError`` if there are none.
     """
     incomplete = data[needed].isna().any(axis=1)
     if incomplete.any():
@@ -104,10 +98,7 @@ def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: s
 def read_result(path: Path, what: str) -> xr.DataTree:
     """A result of this package, with its groups, from netCDF or Zarr.
 
-    Raises
-    ------
-    UsageError
-        The suffix is not known, or the file cannot be read.
+    Raises ``UsageError`` if the suffix is not known, or the file cannot be read.
     """
     how = HOW_TO_READ.get(path.suffix.lower())
     if how is None:
@@ -159,11 +150,8 @@ def folder_of(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
 def files_of(arguments: argparse.Namespace) -> list[Path]:
     """The files of ``--out``, whose suffixes say what is written. They can be written.
 
-    Raises
-    ------
-    UsageError
-        A file exists and ``--overwrite`` was not given, its folder cannot be written to, or a
-        library is missing.
+    Raises ``UsageError`` if a file exists and ``--overwrite`` was not given, its folder cannot be
+    written to, or a library is missing.
     """
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
@@ -201,10 +189,7 @@ def _check_existing(path: Path, *, overwrite: bool) -> None:
 def save(paths: Iterable[Path], writers: Writers) -> None:
     """Write all files, or none.
 
-    Raises
-    ------
-    FailureError
-        The disk is full, or what else keeps files from being written.
+    Raises ``FailureError`` if the disk is full, or something else keeps files from being written.
     """
     path = Path()
     try:

@@ -123,9 +123,6 @@ def _run(arguments: argparse.Namespace) -> None:
         print(as_json(answer))
 
 
-# --- version --------------------------------------------------------------------------------------
-
-
 # What results depend on, and the libraries of models.
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib"),

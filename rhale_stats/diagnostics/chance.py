@@ -143,11 +143,10 @@ def sizes_by_chance(
     table = table if isinstance(table, pd.DataFrame) else as_array(table, "data must hold")
     columns = _columns(table, features)
     sizes = _sizes(fit(form.give(table.copy())), y, level)
-    names = [RANDOM] if features is None else [_name(table, column) for column in columns]
-    missing = (
-        [] if features is None else [name for name in names if name not in feature_names(sizes)]
-    )
-    if missing:
+    # Columns of an array have no names of their own.
+    names = [str(column) if isinstance(table, pd.DataFrame) else f"x{column}" for column in columns]
+    missing = [name for name in names if name not in feature_names(sizes)]
+    if missing and features is not None:
         raise ValueError(
             f"features must be features of what fit returns, which are "
             f"{', '.join(feature_names(sizes))}; got {', '.join(missing)}."
@@ -216,11 +215,6 @@ def _columns(table: Any, features: Any) -> list[Any]:
     if not listed or len(set(listed)) < len(listed):
         raise ValueError("features must name one column or more, each once.")
     return listed
-
-
-def _name(table: Any, column: Any) -> str:
-    """Name of the feature of a column: arrays have none of their own."""
-    return str(column) if isinstance(table, pd.DataFrame) else f"x{column}"
 
 
 def _sizes(effect: Any, y: ArrayLike | None, level: float = 0.95) -> xr.Dataset:

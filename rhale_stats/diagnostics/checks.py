@@ -393,9 +393,6 @@ def _spread(row: FeatureResult) -> Estimates:
     }
 
 
-# --- jumps within bins ----------------------------------------------------------------------------
-
-
 # Rows at either end of the axis that are left out, as a share.
 OUTER = 0.005
 # Forms of a table that can be made again from local effects.

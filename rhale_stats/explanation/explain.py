@@ -157,9 +157,6 @@ def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
     return tree
 
 
-# --- the answer first -----------------------------------------------------------------------------
-
-
 # Features, of those whose rows differ, in which splits are looked for: those that move most.
 MAX_TESTED = 12
 STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "refits", "facts")
@@ -371,7 +368,11 @@ def _of_one(
         **_regions(splits),
     }
     groups_of = {name: group for name, group in each.items() if group is not None}
-    _name_output(groups_of, name_of_outcome(y, request.table.names))
+    # An output without a name has that of the outcome, in all groups.
+    name = name_of_outcome(y, request.table.names)
+    for group in groups_of.values() if name else ():
+        if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
+            group.attrs["output_name"] = name
     # In the form that users get, as to replace groups of a tree copies all of it.
     tree = Explanation.from_dict({f"/{name}": compact(group) for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
@@ -392,13 +393,6 @@ def _of_one(
         **answers.attrs,
     }
     return tree
-
-
-def _name_output(groups_of: dict[str, xr.Dataset], name: str) -> None:
-    """An output without a name has that of the outcome, in all groups."""
-    for group in groups_of.values() if name else ():
-        if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
-            group.attrs["output_name"] = name
 
 
 def _examined(data: Examination) -> dict[str, Any]:

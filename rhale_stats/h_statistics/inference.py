@@ -445,9 +445,6 @@ def _changes(
     return out
 
 
-# --- two results ----------------------------------------------------------------------------------
-
-
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
     a, b = _comparable(a, b)

@@ -467,9 +467,6 @@ def _influence_text(
     return KEPT if n_bytes <= KEPT_BYTES else f"not kept: more than {KEPT_BYTES >> 20} MiB"
 
 
-# --- arguments ------------------------------------------------------------------------------------
-
-
 def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
     if isinstance(features, str | int | np.integer):
         raise TypeError(f"features must be a sequence of two columns or more; got {features!r}.")

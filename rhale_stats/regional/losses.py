@@ -399,9 +399,6 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
     return float(np.sqrt(np.cov(x, **weights)))
 
 
-# --- nodes by curves ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CurveProblem:
     """One feature's ICE curves, and what the loss of a set of them is."""

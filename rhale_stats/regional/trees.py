@@ -222,9 +222,6 @@ def as_variables(pruning: PruningPath, units: str) -> dict[str, xr.Variable]:
     }
 
 
-# --- a tree of regions as a labelled Dataset ------------------------------------------------------
-
-
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
 
 

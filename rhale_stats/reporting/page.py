@@ -230,9 +230,6 @@ def _trust(content: ReportContent) -> Section:
     return section("trust", stats=trust.scores, sentences=trust.sentences, tables=tables)
 
 
-# --- which features -------------------------------------------------------------------------------
-
-
 def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Section:
     features = content.features
     lines = [feature.line for feature in features]
@@ -357,9 +354,6 @@ def _size_record(name: str, value: float, ends: Ends) -> dict[str, float]:
     return {name: value, f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
 
 
-# --- how each acts --------------------------------------------------------------------------------
-
-
 def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_open: int) -> Section:
     parts = [
         {
@@ -456,9 +450,6 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
         (above[-1][1].below if above else roots).append(branch)
         above.append((group.depth, branch))
     return roots
-
-
-# --- pairs, settings ------------------------------------------------------------------------------
 
 
 def _together(content: ReportContent) -> Section:

@@ -259,9 +259,6 @@ class Dot:
     quantiles: FloatArray | None = None
 
 
-# --- dot charts -----------------------------------------------------------------------------------
-
-
 def overview(features: Sequence[ReportFeature], threshold: float, width: float) -> Drawing:
     """How much each feature moves the predictions, on average and by rows."""
     lines = [
@@ -309,20 +306,15 @@ def dots(
             "link", [(scale(a), b) for a, b in zip(values, middles, strict=True) if np.isfinite(a)]
         )
     for line, middle in zip(lines, middles, strict=True):
-        _named(drawing, line.name, room, middle)
+        texts = wrapped(line.name, room - 10)
+        for k, text in enumerate(texts):
+            drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
         if line.quantiles is not None:
             _sideways(drawing, line.quantiles, scale, middle)
         offset = 5.5 if len(line.marks) > 1 else 0
         for (kind, size), sign in zip(line.marks, (-1, 1), strict=False):
             _mark(drawing, kind, size, scale, middle + sign * offset)
     return drawing
-
-
-def _named(drawing: Drawing, name: str, room: float, middle: float) -> None:
-    """The name of a line, in one row or two."""
-    texts = wrapped(name, room - 10)
-    for k, text in enumerate(texts):
-        drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
 
 
 def _numbers(line: Dot) -> list[float]:
@@ -552,9 +544,6 @@ def of_group(group: Group, feature: ReportFeature, number: int, width: float) ->
     for value, text in across.ticks(4, feature.line.feature_units):
         drawing.text("mid", across(value), top + height + 17, text)
     return drawing
-
-
-# --- key ------------------------------------------------------------------------------------------
 
 
 def mark_of(kind: str, number: int = 0) -> Drawing:

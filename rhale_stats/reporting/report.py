@@ -201,9 +201,6 @@ def variables(colours: Mapping[str, str]) -> str:
     return " ".join(f"--{name}: {value};" for name, value in colours.items())
 
 
-# --- `report` -------------------------------------------------------------------------------------
-
-
 @validated
 def report(
     tree: xr.DataTree,

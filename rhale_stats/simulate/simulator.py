@@ -220,9 +220,6 @@ def dense_truth(
     return truth
 
 
-# --- the parts of a simulator ---------------------------------------------------------------------
-
-
 class Simulator:
     """A model and the distribution of its features; the examples are its subclasses.
 

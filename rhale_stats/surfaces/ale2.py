@@ -542,9 +542,6 @@ def _refuse_constant(name: str, value: str, n_rows: int) -> None:
     )
 
 
-# --- a second-order ALE surface of one output as a labelled Dataset -------------------------------
-
-
 def one_output(
     axes: Sequence[FeatureAxis],
     rows: kernel.PairRows,

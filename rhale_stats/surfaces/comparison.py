@@ -127,9 +127,6 @@ def wald_test(
     )
 
 
-# --- two surfaces compared ------------------------------------------------------------------------
-
-
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
 
 
