@@ -273,12 +273,9 @@ def _compared(sizes: xr.Dataset, chance: xr.Dataset, level: float) -> xr.Dataset
             ("chance_p_value", p.where(comparable)),
             ("threshold", threshold.where(n > 0).broadcast_like(size)),
         ):
-            order = [dim for dim in ("replicate", *sizes[name].dims) if dim in values.dims]
-            turned = values.transpose(*order)
-            dims = tuple(map(str, turned.dims))
-            out[f"{name}_{suffix}"] = variable(
-                f"{name}_{suffix}", turned.values, EFFECT, dims, level=level
-            )
+            turned = values.transpose("replicate", *sizes[name].dims, missing_dims="ignore")
+            dims, of_suffix = tuple(map(str, turned.dims)), f"{name}_{suffix}"
+            out[of_suffix] = variable(of_suffix, turned.values, EFFECT, dims, level=level)
     failed = chance["failed"].transpose("replicate", ...)
     return sizes.assign(out).assign(failed=(failed.dims, failed.values, FAILED))
 

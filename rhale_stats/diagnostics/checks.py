@@ -213,10 +213,9 @@ def _in_memory(
             f"{len(sample.rows):,} rows, of which these are checked. Use a sample of the rows: "
             f"local.isel(obs=slice(None, None, 100)).compute(), and its effect."
         )
-    centering, weighting = [str(effect.attrs[fact]) for fact in ("centering", "weighting")]
-    sample_effect = quiet_rhale(
-        sample.local, GivenBins(effect), centering=centering, weighting=weighting
-    )
+    settings = ("centering", "weighting")
+    options: dict[str, Any] = {name: str(effect.attrs[name]) for name in settings}
+    sample_effect = quiet_rhale(sample.local, GivenBins(effect), **options)
     return sample.local, std_error(sample_effect), sample.facts
 
 

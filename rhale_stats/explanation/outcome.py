@@ -566,9 +566,7 @@ def _auc(
             _below(predicted[rows], other) / other.sum(),
             1 - _below(predicted[rows], positive_weight) / positive_weight.sum(),
         )
-        class_share = np.where(
-            positive, positive_weight / positive_weight.sum(), other / other.sum()
-        )
+        class_share = weight / np.where(positive, positive_weight.sum(), other.sum())
         auc, part = float(class_share[positive] @ placed[positive]), float(weight.sum())
         value, total = value + part * auc, total + part
         influence[rows] = part * class_share * (placed - auc)

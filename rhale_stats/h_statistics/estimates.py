@@ -201,9 +201,8 @@ def from_ale(
         with_rows: list[arrays.Pair] = []
         a, b = axes[j], axes[k]
         if a is not None and b is not None:
-            delta, _ = second_differences(
-                quotients, (positions[j], positions[k]), (a, b), progress=False
-            )
+            both = (positions[j], positions[k])
+            delta, _ = second_differences(quotients, both, (a, b), progress=False)
             rows = rows_of((a, b), delta, w, frequency=frequency)
             weights = (curves[j][0].interpolation, curves[k][0].interpolation)
             at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)

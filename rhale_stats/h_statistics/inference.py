@@ -151,10 +151,10 @@ def std_error(
         out = result.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(result, code))
         source = f"rows in {n_groups} groups"
     weight, frequency = weight_of(result), is_frequency(result)
-    by_units = {
-        name: moved(influence_of(result, name), weight, code, frequency=frequency) for name in names
-    }
-    for name, by in by_units.items():
+    by_units = {}
+    for name in names:
+        by = moved(influence_of(result, name), weight, code, frequency=frequency)
+        by_units[name] = by
         out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(by**2, axis=-1)), source)
     return out if fitted is None else with_parameters(out, by_units, fitted, code)
 
@@ -250,9 +250,8 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Rep
         for values, name in ((resampling.groups, "groups"), (resampling.strata, "strata"))
     ]
     resampling = resampling._replace(groups=groups, strata=strata)
-    units = resampling.units(
-        len(weight), weight if is_frequency(result) else None, used_rows(result), None
-    )
+    counts = weight if is_frequency(result) else None
+    units = resampling.units(len(weight), counts, used_rows(result), None)
     room = CHUNK // (result.sizes["feature"] + 2)
     drawn = replicates(result, resampling.weights(units, len(weight), room))
     drawn = drawn.assign(accelerations(result, units))

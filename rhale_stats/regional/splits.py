@@ -97,11 +97,9 @@ def conditioning_columns(
 
 def checked_table(local: xr.Dataset, conditioning: pd.DataFrame | ArrayLike) -> pd.DataFrame:
     """The table of conditioning columns; refused unless it has the rows of ``local``."""
-    rows = (
-        conditioning
-        if isinstance(conditioning, pd.DataFrame)
-        else frame_of(conditioning, "conditioning")
-    )
+    rows = conditioning
+    if not isinstance(rows, pd.DataFrame):
+        rows = frame_of(rows, "conditioning")
     if len(rows) != local.sizes["obs"]:
         raise ValueError(
             f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
@@ -137,14 +135,13 @@ def _column(name: str, values: pd.Series) -> Conditioning:
     dates, truths = is_time(values.dtype), pd.api.types.is_bool_dtype(values.dtype)
     if dates or (pd.api.types.is_numeric_dtype(values.dtype) and not truths):
         numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
-        column = replace(
-            _numeric(name, numbers[~gone]), units=time_units(values.dtype) if dates else ""
-        )
+        units = time_units(values.dtype) if dates else ""
+        column = replace(_numeric(name, numbers[~gone]), units=units)
         if not gone.any():
             return column
         # Beyond all thresholds: the last of them parts these rows from all others.
         values_or_inf = np.where(gone, np.inf, numbers)
-        return Conditioning(name, "numeric", values_or_inf, units=column.units)
+        return Conditioning(name, "numeric", values_or_inf, units=units)
     if gone.any():
         values = values.astype(object).map(str).where(~gone, MISSING_LEVEL)
     if isinstance(values.dtype, pd.CategoricalDtype):

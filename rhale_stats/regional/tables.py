@@ -41,10 +41,8 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
     heads = ["rows", "loss", "best split", "drop", "P", ""]
     title = f"Regions: effects on {output_text(trees)}"
     if alone:
-        feature_text = with_units(
-            str(every[0]["feature"].values), str(every[0]["feature_units"].values)
-        )
-        title = f"Regions: effect of {feature_text} on {output_text(trees)}"
+        name, units = [str(every[0][fact].values) for fact in ("feature", "feature_units")]
+        title = f"Regions: effect of {with_units(name, units)} on {output_text(trees)}"
     # Short outcomes end, and long ones begin, in one place.
     lines = [[*line[:-1], f"{line[-1]:>11}"] for line in lines]
     tables = with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")

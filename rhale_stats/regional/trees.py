@@ -462,9 +462,7 @@ class Placing(NamedTuple):
 
     def __call__(self, table: pd.DataFrame) -> IntArray:
         """Region of every row of a table, -1 for none."""
-        columns_given = {
-            str(name): table.iloc[:, position] for position, name in enumerate(table.columns)
-        }
+        columns_given = {str(name): column for name, column in table.items()}
         inside = np.zeros((len(self.regions), len(table)), dtype=bool)
         inside[0] = True
         for number, (condition, parent) in enumerate(

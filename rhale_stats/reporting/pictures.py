@@ -109,11 +109,10 @@ def tick_texts(values: FloatArray, units: str = "") -> list[str]:
 
 def text_width(text: str) -> float:
     """Room that a text needs, in pixels."""
-    widths = (
+    return sum(
         WIDE_LETTER if letter in "mwMW" else CAPITAL if letter.isupper() else LETTER
         for letter in text
     )
-    return sum(widths)
 
 
 def wrapped(text: str, room: float) -> list[str]:
@@ -600,9 +599,7 @@ def _picture(
 ) -> Picture:
     caption, alt = words
     ids = (f"{anchor}-caption", f"{anchor}-alt")
-    wide, narrow = (
-        draw(width).markup(kind, *ids) for kind, width in (("wide", WIDE), ("narrow", NARROW))
-    )
+    wide, narrow = draw(WIDE).markup("wide", *ids), draw(NARROW).markup("narrow", *ids)
     return Picture(caption, wide, key, anchor, number, alt, narrow)
 
 

@@ -552,9 +552,7 @@ def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
             places, *columns, strict=True
         )
     )
-    return Trust(
-        scores, tuple(typeset(sentence) for sentence in sentences.fit_sentences(attrs)), table
-    )
+    return Trust(scores, tuple(map(typeset, sentences.fit_sentences(attrs))), table)
 
 
 def _limits(attrs: Attrs) -> dict[str, tuple[str, ...]]:

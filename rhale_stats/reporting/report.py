@@ -164,9 +164,8 @@ def rendered(page: ReportPage, lang: str, *, all_open: bool, interactive: bool) 
     """A report as HTML."""
     script = _text("page.js") if interactive else ""
     values = {"page": page, "lang": lang, "all_open": all_open, "policy": policy(script)}
-    return _rendered(
-        "report.html.j2", {**values, "style": Markup(page_style()), "script": Markup(script)}
-    )
+    values |= {"style": Markup(page_style()), "script": Markup(script)}
+    return _rendered("report.html.j2", values)
 
 
 # Colours on light and on dark ground.

@@ -162,9 +162,7 @@ def ale2(
         axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)
     ]
-    delta, error = second_differences(
-        quotients, (positions[0], positions[1]), axes, progress=progress
-    )
+    delta, error = second_differences(quotients, positions, axes, progress=progress)
     rows = rows_of(axes, delta, inside.weight, frequency=sample.frequency)
     parts = []
     for number, rounding in enumerate(error.tolist()):
@@ -426,14 +424,14 @@ def rows_of(
 # --- the two features -----------------------------------------------------------------------------
 
 
-def pair_of(features: object, names: list[str]) -> list[int]:
+def pair_of(features: object, names: list[str]) -> tuple[int, int]:
     """Positions of the two columns."""
     if isinstance(features, str) or not isinstance(features, Sequence) or len(features) != 2:
         raise TypeError(f"features must be a pair of columns, as in ('a', 'b'); got {features!r}.")
-    positions = [position_of(feature, names) for feature in features]
-    if positions[0] == positions[1]:
+    first, second = [position_of(feature, names) for feature in features]
+    if first == second:
         raise ValueError(f"features must be two different columns; got {features!r}.")
-    return positions
+    return first, second
 
 
 def check_rules(bins: Any) -> list[BinRule]:
@@ -453,7 +451,7 @@ def check_rules(bins: Any) -> list[BinRule]:
     return rules
 
 
-def check_order(order: Order, table: models.Table, positions: list[int]) -> None:
+def check_order(order: Order, table: models.Table, positions: Sequence[int]) -> None:
     """Refuse an order that nobody would look at, or two would."""
     if isinstance(order, str):
         check_choice("order", order, ("as_is",))

@@ -92,9 +92,7 @@ def wald_test(
         )
     rows = SurfaceRows.from_surface(surface)
     cells, error = rows.cells, float(surface["second_difference_error"])
-    mean, spread, n = [
-        values.ravel() for values in (cells.mean, cells.spread(), cells.n_effective())
-    ]
+    mean, spread, n = map(np.ravel, (cells.mean, cells.spread(), cells.n_effective()))
     least, reason = resolution(mean[cells.supported.ravel()], error), ""
     if null == "homogeneous":
         has_spread = np.isfinite(spread)

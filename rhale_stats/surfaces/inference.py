@@ -483,9 +483,7 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Re
 def replicates(surface: xr.Dataset, rows: SurfaceRows, weights: Iterable[FloatArray]) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
     parts = [kernel.replicates(rows.influence, rows.arrays, drawn) for drawn in weights]
-    mean, at_edges, n_filled = [
-        np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
-    ]
+    mean, at_edges, n_filled = map(np.concatenate, zip(*parts, strict=True))
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
     drawn_estimates = {"second_effect": mean, "surface": at_edges}
     about = {"long_name": "empty cells of the replicate", "units": "cells"}
