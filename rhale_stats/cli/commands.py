@@ -26,13 +26,7 @@ from rhale_stats.cli.files import (
     without_missing,
     writers_of,
 )
-from rhale_stats.cli.formula import (
-    COLUMNS_LISTED,
-    Formula,
-    check_features,
-    listed_names,
-    plain,
-)
+from rhale_stats.cli.formula import COLUMNS_LISTED, Formula, check_features, listed_names, plain
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -68,11 +62,8 @@ class ModelInputs:
 def inputs_of(arguments: argparse.Namespace) -> ModelInputs:
     """The model and the rows of a command.
 
-    Raises
-    ------
-    UsageError
-        What was given does not fit together: columns that are not there, a model that cannot
-        predict the rows.
+    Raises ``UsageError`` if what was given does not fit together: columns that are not there, a
+    model that cannot predict the rows.
     """
     return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
@@ -233,15 +224,8 @@ def _xgboost(path: Path) -> Any:
 def _lightgbm(path: Path) -> Any:
     import lightgbm
 
-    _check_trees(path.read_bytes())
-    return lightgbm.Booster(model_file=path)
-
-
-def _check_trees(text: bytes) -> None:
-    """Raise ``ValueError`` unless a file of lightgbm has all its trees.
-
-    lightgbm ends the process where one is cut off.
-    """
+    # lightgbm ends the process where a tree is cut off.
+    text = path.read_bytes()
     head, _, rest = text.partition(b"\n\n")
     sizes = re.search(rb"^tree_sizes=([\d ]*)$", head, re.MULTILINE)
     if not text.startswith(b"tree\n") or sizes is None:
@@ -249,6 +233,7 @@ def _check_trees(text: bytes) -> None:
     trees = rest.lstrip(b"\n")[: sum(map(int, sizes[1].split()))]
     if trees.count(b"Tree=") != len(sizes[1].split()) or b"\nend of trees" not in text:
         raise ValueError("it is cut off")
+    return lightgbm.Booster(model_file=path)
 
 
 def _catboost(path: Path) -> Any:
@@ -291,11 +276,8 @@ FORMATS = (
 def format_of(path: Path, *, trust: bool) -> Format:
     """The format of a model's file, which may be loaded.
 
-    Raises
-    ------
-    UsageError
-        Its suffix is not known, its library is missing, or it runs code and
-        ``--trust`` was not given.
+    Raises ``UsageError`` if its suffix is not known, its library is missing, or it runs code and
+    ``--trust`` was not given.
     """
     suffix = path.suffix.lower()
     kind = next((candidate for candidate in FORMATS if suffix in candidate.suffixes), None)
@@ -370,22 +352,13 @@ def with_errors(
     return rs.std_error(effect, local, groups=groups)
 
 
-# --- the commands ---------------------------------------------------------------------------------
+# --- explain --------------------------------------------------------------------------------------
 
 
 # Options that `explain` has by the same name.
 OF_EXPLAIN = ("features", "categorical", "matters", "level", "held_out", "budget", "output")
 # Attributes of an explanation that are no part of its answer in JSON.
 LINES = ("cut", "notes")
-# Columns of the table of regions that are printed.
-SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
-# Options of `compare` that two files of effects do not take.
-OF_DATA = ("model", "formula", "features", "groups", "weights", "output", "levels")
-# Levels that a message lists.
-LEVELS_LISTED = 20
-
-
-# --- explain --------------------------------------------------------------------------------------
 
 
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -413,6 +386,10 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 # --- regions --------------------------------------------------------------------------------------
+
+
+# Columns of the table of regions that are printed.
+SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
 
 
 def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -452,11 +429,10 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.DataFrame:
     """Columns to split by: those asked for, or the other columns of the model."""
-    if arguments.conditioning is None:
-        names = list(inputs.X.columns) if inputs.job is None else inputs.job.features
-        names = [name for name in names if name != arguments.feature]
-    else:
-        names = arguments.conditioning
+    names: list[str] | None = arguments.conditioning
+    if names is None:
+        others = inputs.X.columns if inputs.job is None else inputs.job.features
+        names = [name for name in others if name != arguments.feature]
     if not names:
         raise UsageError(
             f"--conditioning must name columns to split by, because the model has none beside "
@@ -468,13 +444,16 @@ def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.Data
 # --- compare --------------------------------------------------------------------------------------
 
 
+# Options that two files of effects do not take.
+OF_DATA = ("model", "formula", "features", "groups", "weights", "output", "levels")
+# Levels that a message lists.
+LEVELS_LISTED = 20
+
+
 def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compare two effects, and show their difference."""
     files = files_of(arguments)
-    if arguments.by is None:
-        a, b, names = _of_files(arguments)
-    else:
-        a, b, names = _of_levels(arguments)
+    a, b, names = (_of_files if arguments.by is None else _of_levels)(arguments)
     difference = rs.compare(a, b, rng=arguments.seed)
     table = rs.tidy(difference)
     answer = {"a": names[0], "b": names[1], "tests": rs.glance(difference), "differences": table}
@@ -496,7 +475,7 @@ def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, li
             f"that are computed already."
         )
     a, b = (effect_in(path, "A and B") for path in arguments.files)
-    return a, b, [str(path) for path in arguments.files]
+    return a, b, list(map(str, arguments.files))
 
 
 def _of_levels(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, list[str]]:
@@ -533,10 +512,7 @@ def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
 def effect_in(path: Path, what: str) -> xr.Dataset:
     """The effects in a file: of `fit`, of `explain`, or of another function.
 
-    Raises
-    ------
-    UsageError
-        The file cannot be read, or holds no effects.
+    Raises ``UsageError`` if the file cannot be read, or holds no effects.
     """
     tree = read_result(path, what)
     for group in ("", "effect"):

@@ -22,50 +22,46 @@ from rhale_stats.files import check_folder, netcdf_of, whole
 from rhale_stats.models.table import readings_of
 from rhale_stats.printing.text import plain
 
-OF_CSV = (".csv", ".txt", ".dat", "")
+# How pandas reads a table, and xarray a result, by their suffixes.
+TABLE_READERS: dict[str, Callable[[Path], Any]] = {
+    **dict.fromkeys((".csv", ".txt", ".dat", ""), pd.read_csv),
+    ".tsv": partial(pd.read_csv, sep="\t"),
+    **dict.fromkeys((".parquet", ".pq"), pd.read_parquet),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), pd.read_feather),
+}
 COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
-OF_PARQUET = (".parquet", ".pq")
-OF_ARROW = (".feather", ".arrow", ".ipc")
-# How xarray reads a result, by its suffix.
 HOW_TO_READ: dict[str, dict[str, Any]] = {
     ".nc": {"engine": "h5netcdf"},
     ".zarr": {"engine": "zarr", "consolidated": False},
 }
 
 
-def read_table(path: Path, what: str = "DATA") -> pd.DataFrame:
+def read_table(path: Path) -> pd.DataFrame:
     """A table of rows, in the format that the suffix says.
 
-    Raises
-    ------
-    UsageError
-        The suffix is not known, or the file cannot be read.
+    Raises ``UsageError`` if the suffix is not known, or the file cannot be read.
     """
-    suffixes = [suffix.lower() for suffix in path.suffixes] or [""]
-    suffix = suffixes[-1]
+    suffix = path.suffix.lower()
     if suffix in COMPRESSED:
-        suffix = suffixes[-2] if len(suffixes) > 1 else ""
+        suffix = path.with_suffix("").suffix.lower()
+    if suffix not in TABLE_READERS:
+        raise UsageError(
+            f"DATA must be a file whose suffix says CSV (.csv, .tsv, .txt, also compressed), "
+            f"Parquet (.parquet) or Arrow (.feather, .arrow); got {path}. Save it as one of these."
+        )
     try:
-        if suffix in OF_PARQUET:
-            return pd.read_parquet(path)
-        if suffix in OF_ARROW:
-            return pd.read_feather(path)
-        if suffix in (*OF_CSV, ".tsv"):
-            return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
+        table: pd.DataFrame = TABLE_READERS[suffix](path)
     except ImportError as error:
         raise UsageError(
-            f"{what} must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "
+            f"DATA must be a file that pandas can read; for Parquet and Arrow, as in {path}, it "
             f"needs pyarrow: pip install pyarrow."
         ) from error
     except Exception as error:
         raise UsageError(
-            f"{what} must be a CSV, Parquet or Feather file that pandas can read; {path}: "
+            f"DATA must be a CSV, Parquet or Feather file that pandas can read; {path}: "
             f"{reason(error)}."
         ) from error
-    raise UsageError(
-        f"{what} must be a file whose suffix says CSV (.csv, .tsv, .txt, also compressed), Parquet "
-        f"(.parquet) or Arrow (.feather, .arrow); got {path}. Save it as one of these."
-    )
+    return table
 
 
 def with_readings(data: pd.DataFrame) -> pd.DataFrame:
@@ -84,10 +80,7 @@ def with_readings(data: pd.DataFrame) -> pd.DataFrame:
 def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: str) -> pd.DataFrame:
     """The rows that have all values needed; prints how many do not.
 
-    Raises
-    ------
-    UsageError
-        There are none.
+    Raises ``UsageError`` if there are none.
     """
     incomplete = data[needed].isna().any(axis=1)
     if incomplete.any():
@@ -104,10 +97,7 @@ def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: s
 def read_result(path: Path, what: str) -> xr.DataTree:
     """A result of this package, with its groups, from netCDF or Zarr.
 
-    Raises
-    ------
-    UsageError
-        The suffix is not known, or the file cannot be read.
+    Raises ``UsageError`` if the suffix is not known, or the file cannot be read.
     """
     how = HOW_TO_READ.get(path.suffix.lower())
     if how is None:
@@ -137,8 +127,6 @@ CONTENTS = {
     **dict.fromkeys(OF_TREES, "all results, as xarray.open_datatree reads them"),
     ".json": "the answer that --json prints",
     ".html": "the report, for a browser",
-    ".png": "a picture",
-    ".md": "the tables, as Markdown",
     **dict.fromkeys(OF_TABLES, "the table of results"),
 }
 # One of these is in every folder of Zarr.
@@ -161,11 +149,8 @@ def folder_of(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
 def files_of(arguments: argparse.Namespace) -> list[Path]:
     """The files of ``--out``, whose suffixes say what is written. They can be written.
 
-    Raises
-    ------
-    UsageError
-        A file exists and ``--overwrite`` was not given, its
-        folder cannot be written to, or a library is missing.
+    Raises ``UsageError`` if a file exists and ``--overwrite`` was not given, its folder cannot be
+    written to, or a library is missing.
     """
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
@@ -203,10 +188,7 @@ def _check_existing(path: Path, *, overwrite: bool) -> None:
 def save(paths: Iterable[Path], writers: Writers) -> None:
     """Write all files, or none.
 
-    Raises
-    ------
-    FailureError
-        The disk is full, or what else keeps files from being written.
+    Raises ``FailureError`` if the disk is full, or something else keeps files from being written.
     """
     path = Path()
     try:

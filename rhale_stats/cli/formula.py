@@ -45,10 +45,7 @@ class Formula:
     def parsed(cls, text: str, columns: Sequence[object] = ()) -> Formula:
         """The formula of a text, for a table of these columns.
 
-        Raises
-        ------
-        UsageError
-            The text is not a formula, or has no outcome.
+        Raises ``UsageError`` if the text is not a formula, or has no outcome.
         """
         try:
             description = patsy.ModelDesc.from_formula(text)
@@ -77,10 +74,7 @@ class Formula:
     def columns(self, data: pd.DataFrame) -> list[str]:
         """Columns that the formula names, in the order of the data.
 
-        Raises
-        ------
-        UsageError
-            One of the sides names no column.
+        Raises ``UsageError`` if one of the sides names no column.
         """
         outcome = _named(_factors(self.description.lhs_termlist), data)
         regressors = self.regressors(data)
@@ -97,10 +91,8 @@ class Formula:
     ) -> set[str]:
         """Columns that the right-hand side uses as categorical; ``table`` has those to name.
 
-        Raises
-        ------
-        UsageError
-            The formula cannot be evaluated, or its outcome is not one of the family's.
+        Raises ``UsageError`` if the formula cannot be evaluated, or its outcome is not one of the
+        family's.
         """
         try:
             # Values that are not finite are counted below.
@@ -198,10 +190,8 @@ def features_of(
 ) -> list[str]:
     """Features to show. Prints which regressors are left out, and why.
 
-    Raises
-    ------
-    UsageError
-        A requested feature is not a numeric regressor, or there is no continuous regressor.
+    Raises ``UsageError`` if a requested feature is not a numeric regressor, or there is no
+    continuous regressor.
     """
     table = as_table(data)
     unfit, discrete = {}, {}

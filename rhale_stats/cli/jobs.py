@@ -22,13 +22,7 @@ from tqdm import tqdm
 
 import rhale_stats as rs
 from rhale_stats.cli.files import folder_of, read_table, save, with_readings, without_missing
-from rhale_stats.cli.formula import (
-    Formula,
-    features_of,
-    listed_names,
-    plain,
-    reason,
-)
+from rhale_stats.cli.formula import Formula, features_of, listed_names, plain, reason
 from rhale_stats.cli.interruption import FailureError, UsageError
 from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
 from rhale_stats.files import netcdf_of
@@ -81,11 +75,8 @@ def job_of(arguments: argparse.Namespace) -> Job:
 
     Prints how many rows are dropped, and the family if none is named.
 
-    Raises
-    ------
-    UsageError
-        The table or the formula cannot be read, columns are missing, or the formula does not give
-        numbers that the family takes.
+    Raises ``UsageError`` if the table or the formula cannot be read, columns are missing, or the
+    formula does not give numbers that the family takes.
     """
     table = with_readings(read_table(arguments.data))
     formula = Formula.parsed(arguments.formula, list(table.columns))

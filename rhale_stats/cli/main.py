@@ -123,12 +123,9 @@ def _run(arguments: argparse.Namespace) -> None:
         print(as_json(answer))
 
 
-# --- version --------------------------------------------------------------------------------------
-
-
 # What results depend on, and the libraries of models.
-LIBRARIES = ("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib")
-OF_MODELS = (
+LIBRARIES = (
+    *("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib"),
     *("scikit-learn", "xgboost", "lightgbm", "catboost", "onnxruntime", "torch", "jax"),
     *("pygam", "pyarrow", "polars", "zarr", "dask"),
 )
@@ -139,9 +136,8 @@ def version_job(_arguments: argparse.Namespace) -> dict[str, Any]:
     versions: dict[str, str | None] = {
         "rhale-stats": __version__,
         "python": platform.python_version(),
+        **{name: version_of(name) for name in LIBRARIES},
     }
-    versions |= {name: version_of(name) for name in LIBRARIES}
-    versions |= {name: version_of(name) for name in OF_MODELS}
     width = max(map(len, versions))
     for name, number in versions.items():
         print(f"{name:<{width}}  {number or 'not installed'}")

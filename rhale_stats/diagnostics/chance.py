@@ -143,11 +143,10 @@ def sizes_by_chance(
     table = table if isinstance(table, pd.DataFrame) else as_array(table, "data must hold")
     columns = _columns(table, features)
     sizes = _sizes(fit(form.give(table.copy())), y, level)
-    names = [RANDOM] if features is None else [_name(table, column) for column in columns]
-    missing = (
-        [] if features is None else [name for name in names if name not in feature_names(sizes)]
-    )
-    if missing:
+    # Columns of an array have no names of their own.
+    names = [str(column) if isinstance(table, pd.DataFrame) else f"x{column}" for column in columns]
+    missing = [name for name in names if name not in feature_names(sizes)]
+    if missing and features is not None:
         raise ValueError(
             f"features must be features of what fit returns, which are "
             f"{', '.join(feature_names(sizes))}; got {', '.join(missing)}."
@@ -218,11 +217,6 @@ def _columns(table: Any, features: Any) -> list[Any]:
     return listed
 
 
-def _name(table: Any, column: Any) -> str:
-    """Name of the feature of a column: arrays have none of their own."""
-    return str(column) if isinstance(table, pd.DataFrame) else f"x{column}"
-
-
 def _sizes(effect: Any, y: ArrayLike | None, level: float = 0.95) -> xr.Dataset:
     return effect_sizes(check_effect(effect, "what fit returns"), y=y, level=level)
 
@@ -248,29 +242,15 @@ def _compared_names(sizes: xr.Dataset) -> list[str]:
 
 
 def _over_features(
-    by_name: Sequence[Sequence[_Replicate]],
-    names: Sequence[str],
-    sizes: xr.Dataset,
-    *,
-    added: bool,
+    by_name: Sequence[Sequence[_Replicate]], names: Sequence[str], sizes: xr.Dataset, *, added: bool
 ) -> xr.Dataset:
     """Sizes by chance over (replicate, feature), or (replicate) of an added column."""
-    example = next(
-        replicate
-        for replicates in by_name
-        for replicate in replicates
-        if not isinstance(replicate, str)
-    )
-    nothing = xr.full_like(example, np.nan)
-    each = [
-        xr.concat(
-            [nothing if isinstance(replicate, str) else replicate for replicate in replicates],
-            "replicate",
-        ).assign(
-            failed=("replicate", [float(isinstance(replicate, str)) for replicate in replicates])
-        )
-        for replicates in by_name
-    ]
+    worked = [one for replicates in by_name for one in replicates if not isinstance(one, str)]
+    nothing, each = xr.full_like(worked[0], np.nan), []
+    for replicates in by_name:
+        sizes_or_nan = [nothing if isinstance(one, str) else one for one in replicates]
+        failed = [float(isinstance(one, str)) for one in replicates]
+        each.append(xr.concat(sizes_or_nan, "replicate").assign(failed=("replicate", failed)))
     if added:
         return each[0].drop_vars([name for name in IN_FEATURE_UNITS if name in each[0]])
     # Features that were not permuted have no sizes by chance.
@@ -293,12 +273,9 @@ def _compared(sizes: xr.Dataset, chance: xr.Dataset, level: float) -> xr.Dataset
             ("chance_p_value", p.where(comparable)),
             ("threshold", threshold.where(n > 0).broadcast_like(size)),
         ):
-            order = [dim for dim in ("replicate", *sizes[name].dims) if dim in values.dims]
-            turned = values.transpose(*order)
-            dims = tuple(map(str, turned.dims))
-            out[f"{name}_{suffix}"] = variable(
-                f"{name}_{suffix}", turned.values, EFFECT, dims, level=level
-            )
+            turned = values.transpose("replicate", *sizes[name].dims, missing_dims="ignore")
+            dims, of_suffix = tuple(map(str, turned.dims)), f"{name}_{suffix}"
+            out[of_suffix] = variable(of_suffix, turned.values, EFFECT, dims, level=level)
     failed = chance["failed"].transpose("replicate", ...)
     return sizes.assign(out).assign(failed=(failed.dims, failed.values, FAILED))
 
@@ -313,9 +290,8 @@ def _threshold(draws: xr.DataArray, level: float) -> xr.DataArray:
         descending = -np.sort(-values, axis=-1)  # NaN last
         n = np.isfinite(values).sum(axis=-1)
         allowed = np.floor((1 - level) * (n + 1) * (1 + TIE)).astype(np.int64)
-        thresholds = np.take_along_axis(descending, np.maximum(allowed - 1, 0)[..., None], axis=-1)[
-            ..., 0
-        ]
+        last = np.maximum(allowed - 1, 0)[..., None]
+        thresholds = np.take_along_axis(descending, last, axis=-1)[..., 0]
         return np.where(allowed >= 1, thresholds, np.inf)
 
     threshold: xr.DataArray = xr.apply_ufunc(threshold_of, draws, input_core_dims=[["replicate"]])

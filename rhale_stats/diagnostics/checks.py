@@ -185,17 +185,11 @@ def check_unbiased(
     biased = pvalues["bin_error_pvalue_adjusted"] < significance
     within = np.asarray(arrays["heterogeneity_within"], np.float64)
     verdict = _verdict(of_rows, effect["heterogeneity_se"].values, within, biased)
-    return with_variables(
-        effect.assign_attrs(facts),
-        {
-            **{name: variable(name, array, **FACTS[name]) for name, array in arrays.items()},
-            **{
-                name: variable(name, values, missing=NO_PVALUE, **decided)
-                for name, values in pvalues.items()
-            },
-            "verdict": variable("verdict", verdict, **decided),
-        },
-    )
+    added = {name: variable(name, array, **FACTS[name]) for name, array in arrays.items()}
+    for name, values in pvalues.items():
+        added[name] = variable(name, values, missing=NO_PVALUE, **decided)
+    added["verdict"] = variable("verdict", verdict, **decided)
+    return with_variables(effect.assign_attrs(facts), added)
 
 
 def _in_memory(
@@ -219,10 +213,9 @@ def _in_memory(
             f"{len(sample.rows):,} rows, of which these are checked. Use a sample of the rows: "
             f"local.isel(obs=slice(None, None, 100)).compute(), and its effect."
         )
-    centering, weighting = [str(effect.attrs[fact]) for fact in ("centering", "weighting")]
-    sample_effect = quiet_rhale(
-        sample.local, GivenBins(effect), centering=centering, weighting=weighting
-    )
+    settings = ("centering", "weighting")
+    options: dict[str, Any] = {name: str(effect.attrs[name]) for name in settings}
+    sample_effect = quiet_rhale(sample.local, GivenBins(effect), **options)
     return sample.local, std_error(sample_effect), sample.facts
 
 
@@ -239,12 +232,7 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
             f"or take weight_kind='precision'."
         )
     ordered = bin_error.ordered_rows(
-        edges,
-        x,
-        rows.local_effect[position],
-        rows.weight,
-        frequency=rows.frequency,
-        rng=rng,
+        edges, x, rows.local_effect[position], rows.weight, frequency=rows.frequency, rng=rng
     )
     if not np.isfinite(ordered.g).all():
         raise ValueError(f"Local effects of feature {name!r} must be finite; some are not.")
@@ -264,7 +252,10 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
     untested = none | ~(n >= TESTED_ROWS)
     width = np.diff(edges)
     finite = np.isfinite(excess)
-    total = np.sum((variance * width)[finite])
+    of_axis = np.nan
+    if finite.any():
+        total = np.sum((variance * width)[finite])
+        of_axis = 0.0 if total == 0 else max(0.0, np.sum((excess * width)[finite]) / total)
     with np.errstate(invalid="ignore", divide="ignore"):
         residuals = row.residuals
         tilt = residuals.x_covariance / residuals.x_variance
@@ -285,7 +276,7 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
         "bin_error": excess,
         "bin_error_se": se,
         "bin_error_share": np.where(finite, share, np.nan),
-        "bin_error_share_axis": _share_of_axis(excess * width, total, finite),
+        "bin_error_share_axis": float(of_axis),
         "von_neumann_ratio": np.where(none, np.nan, ratio),
         "bin_error_pvalue": np.where(untested, np.nan, pvalue),
         "rank_ratio": np.where(none, np.nan, rank_ratio),
@@ -293,12 +284,6 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
         "density_bias": tilt * away + 0.0,  # no negative zeros
         "density_bias_se": away_se,
     }
-
-
-def _share_of_axis(excess: FloatArray, total: float, finite: NDArray[np.bool_]) -> float:
-    if not finite.any():
-        return float("nan")
-    return 0.0 if total == 0 else float(max(0.0, np.sum(excess[finite]) / total))
 
 
 def _verdict(
@@ -351,10 +336,8 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     >>> effect["heterogeneity"].round(2).values, better["heterogeneity"].round(2).values
     (array([[0.84, 0.82, 0.81, 0.85]]), array([[0.5 , 0.52, 0.48, 0.53]]))
     """
-    effect, check = (
-        check_effect(effect),
-        check_effect(check, "check", "check_unbiased(local, effect)"),
-    )
+    effect = check_effect(effect)
+    check = check_effect(check, "check", "check_unbiased(local, effect)")
     if "heterogeneity_within" not in check:
         raise ValueError(
             "check must be what check_unbiased(local, effect) returned; this one has no "
@@ -369,9 +352,7 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
             "check_unbiased(local, effect) again."
         )
     for name in feature_names(check):
-        expected, other = [
-            fingerprint_of(one_feature(dataset, name)) for dataset in (effect, check)
-        ]
+        expected, other = [fingerprint_of(one_feature(each, name)) for each in (effect, check)]
         if expected and other and expected != other:
             raise ValueError(
                 f"check must come from effect; for feature {name!r} it comes from other rows or "
@@ -398,8 +379,7 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
 def _spread(row: FeatureResult) -> Estimates:
     """The estimates of `rhale` that depend on the heterogeneity, from the heterogeneity within."""
     within = row["heterogeneity_within"].values
-    n_bins = len(within)
-    if not n_bins:
+    if not len(within):
         names = ("curve_std", "curve_std_sum", "heterogeneity_index", "heterogeneity_output")
         return dict.fromkeys(names, np.nan)
     share, width = row.weight_share, np.diff(row.bin_edges)
@@ -415,9 +395,6 @@ def _spread(row: FeatureResult) -> Estimates:
     }
 
 
-# --- jumps within bins ----------------------------------------------------------------------------
-
-
 # Rows at either end of the axis that are left out, as a share.
 OUTER = 0.005
 # Forms of a table that can be made again from local effects.
@@ -427,12 +404,7 @@ TABLES = (ARRAY, FRAME, NUMBERED_FRAME)
 @validated
 @over_outputs
 def jump_check(
-    effect: xr.Dataset,
-    local: xr.Dataset,
-    model: Model,
-    X: Any = None,
-    *,
-    adjust: str = "holm",
+    effect: xr.Dataset, local: xr.Dataset, model: Model, X: Any = None, *, adjust: str = "holm"
 ) -> xr.Dataset:
     r"""Test of jumps within bins: derivatives are compared with changes of the output across bins.
 
@@ -513,8 +485,8 @@ def jump_check(
     of_rows = own_columns(estimation_rows(once, effect), feature_names(effect))
     differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
-    for name in feature_names(effect):
-        row = one_feature(effect, name)
+    for row in each_feature(effect):
+        name = row.name
         position = feature_position(local, name)
         if not row.sizes["bin"]:
             estimates.append(dict.fromkeys(JUMPS, np.nan))
@@ -538,20 +510,15 @@ def jump_check(
         across, rounding = differences.take(present).between(column, left[k], right[k])
         inside = (x >= left[k[is_used]]) & (x <= right[k[is_used]]) & (weight > 0)
         across = across[is_used, 0][inside]
-        check_finite(
-            across, "Changes of the output across bins", name, "See what the model returns."
-        )
+        changes = "Changes of the output across bins"
+        check_finite(across, changes, name, "See what the model returns.")
         pairs = JumpPairs(k[is_used][inside], across, x[inside], g[inside], weight[inside])
         estimates.append(_jumps(row, (left, right), pairs, rows.frequency, float(rounding[0])))
-    checked_effect = effect.assign(
-        {
-            name: variable(name, array, **JUMPS[name])
-            for name, array in pad_features(estimates, effect.sizes).items()
-        }
-    )
-    values = adjusted(checked_effect["jump_pvalue"].values, adjust)
-    checked_effect["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
-    return checked_effect
+    arrays = pad_features(estimates, effect.sizes)
+    made = {name: variable(name, array, **JUMPS[name]) for name, array in arrays.items()}
+    values = adjusted(np.asarray(arrays["jump_pvalue"], np.float64), adjust)
+    made["jump_pvalue_adjusted"] = variable("jump_pvalue_adjusted", values, adjust=adjust)
+    return effect.assign(made)
 
 
 JUMPS: dict[str, dict[str, str]] = {

@@ -138,10 +138,7 @@ def folds(
         )
     return xr.Dataset(
         _over_folds(out),
-        {
-            "feature": local["feature"],
-            "grid_value": (("feature", "grid"), grid, GRID_VALUE),
-        },
+        {"feature": local["feature"], "grid_value": (("feature", "grid"), grid, GRID_VALUE)},
         {
             "method": "folds",
             "n_folds": n_folds,
@@ -158,18 +155,14 @@ def folds(
 def _over_folds(estimates: dict[str, NDArray[Any]]) -> dict[str, Any]:
     """Estimates (repeat, fold, feature, grid), with their means and standard errors (math [28])."""
     variables: dict[str, Any] = {}
+    dims = ("feature", "grid")
     for name, values in estimates.items():
         _, long_name, units = EFFECT_VARIABLES[name]
+        se = (values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])).mean(axis=0)
         about = {"long_name": long_name, "units": units}
-        variables[name] = (("repeat", "fold", "feature", "grid"), values, about)
-        variables[f"{name}_mean"] = (
-            ("feature", "grid"),
-            values.mean(axis=(0, 1)),
-            {**about, "long_name": f"{long_name}, mean over folds"},
-        )
-        variables[f"{name}_se"] = (
-            ("feature", "grid"),
-            (values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])).mean(axis=0),
-            {**about, "long_name": f"standard error of {long_name}", "source": "rows"},
-        )
+        of_mean = {**about, "long_name": f"{long_name}, mean over folds"}
+        of_se = {**about, "long_name": f"standard error of {long_name}", "source": "rows"}
+        variables[name] = (("repeat", "fold", *dims), values, about)
+        variables[f"{name}_mean"] = (dims, values.mean(axis=(0, 1)), of_mean)
+        variables[f"{name}_se"] = (dims, se, of_se)
     return variables

@@ -98,11 +98,8 @@ def _cells(request: ExplainRequest) -> dict[str, FloatArray]:
 
 def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves:
     """Effects of all features, with errors, intervals and bands."""
-    edges = {
-        name: feature_edges
-        for name in request.axes
-        if len(feature_edges := _edges(request, name)) > 1
-    }
+    edges = {name: _edges(request, name) for name in request.axes}
+    edges = {name: of_feature for name, of_feature in edges.items() if len(of_feature) > 1}
     cells = {name: values for name, values in _cells(request).items() if name in edges}
     rule = GivenBins(edges or [0.0, 1.0], cells or None)
     local = ale_local_effects(
@@ -126,8 +123,7 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
     effect, features = opened(effect)
     effect = confint_of(effect, features, level)
     effect = confband_of(effect, features, level, N_DRAWS, seed).assign_attrs(seed=seed)
-    axes = request.axes
-    check = None
+    axes, check = request.axes, None
     if axes:
         # Of features with an axis alone there is no covariance of levels.
         every = axes == request.features
@@ -149,13 +145,13 @@ def with_errors(
     the numbers of these.
     """
     groups = request.groups
-    if groups is None and not model:
-        return effect
     if model:
         return std_error(
             effect, local, groups=groups, model=request.model, X=request.X, progress=False
         )
-    if groups is not None and ROW_NUMBER in local.coords:
+    if groups is None:
+        return effect
+    if ROW_NUMBER in local.coords:
         groups = groups[local[ROW_NUMBER].values]
     return std_error(effect, local, groups=groups, progress=False)
 
@@ -240,9 +236,7 @@ def row_spread(
         progress=False,
     )
     weight = None if request.weight is None else request.weight[rows]
-    group = (
-        None if request.groups is None else np.unique(request.groups[rows], return_inverse=True)[1]
-    )
+    group = None if request.groups is None else request.groups[rows]
     variables = profile.variables
     of_rows = variables["ice"].transpose("feature", "obs", "grid").values
     columns = [variables[name].values for name in ("x", "grid_value", "weight_share", "n_grid")]
@@ -250,18 +244,20 @@ def row_spread(
     for every_curve, x, grid, grid_share, n_grid in zip(of_rows, *columns, strict=True):
         curves, share = every_curve[:, :n_grid], grid_share[:n_grid]
         complete = ~np.isnan(curves).any(axis=1)
+        if not (n_grid > 1 and complete.sum() > 1):
+            spreads.append(Spread(0.0, 0.0, 0.0))
+            continue
+        # Where rows lie among the points of the grid, as numbers between theirs.
+        place = np.interp(np.nan_to_num(x[complete]), grid[:n_grid], np.arange(float(n_grid)))
         spreads.append(
             spread_of_rows(
                 np.array(curves[complete]),
                 share / share.sum(),
-                # Where rows lie among the points of the grid, as numbers between theirs.
-                np.interp(np.nan_to_num(x[complete]), grid[:n_grid], np.arange(float(n_grid))),
+                place,
                 None if weight is None else weight[complete],
                 None if group is None else np.unique(group[complete], return_inverse=True)[1],
                 level,
             )
-            if n_grid > 1 and complete.sum() > 1
-            else Spread(0.0, 0.0, 0.0)
         )
     without_rows = profile.drop_vars(
         [variable for variable in ("ice", "x", "obs", "curve_cov") if variable in profile]

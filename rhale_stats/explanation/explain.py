@@ -156,9 +156,6 @@ def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
     return tree
 
 
-# --- the answer first -----------------------------------------------------------------------------
-
-
 # Features, of those whose rows differ, in which splits are looked for: those that move most.
 MAX_TESTED = 12
 STEPS = ("predictions", "average curves", "single rows", "splits", "outcomes", "refits", "facts")
@@ -370,7 +367,11 @@ def _of_one(
         **_regions(splits),
     }
     groups_of = {name: group for name, group in each.items() if group is not None}
-    _name_output(groups_of, name_of_outcome(y, request.table.names))
+    # An output without a name has that of the outcome, in all groups.
+    name = name_of_outcome(y, request.table.names)
+    for group in groups_of.values() if name else ():
+        if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
+            group.attrs["output_name"] = name
     tree = Explanation.from_dict({f"/{name}": group for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
     tree.attrs = {
@@ -392,19 +393,12 @@ def _of_one(
     return tree
 
 
-def _name_output(groups_of: dict[str, xr.Dataset], name: str) -> None:
-    """An output without a name has that of the outcome, in all groups."""
-    for group in groups_of.values() if name else ():
-        if group.attrs.get("output_name") == "output" and not group.attrs.get("output_label"):
-            group.attrs["output_name"] = name
-
-
 def _examined(data: Examination) -> dict[str, Any]:
     """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
     if data.fits is None or data.skill is None:
         return {"examined": data.examined}
     n_fits = data.fits.n_folds * len(data.fits.models)
-    return {"examined": data.examined, "n_fits": n_fits, **data.skill.attributes}
+    return {"examined": data.examined, "n_fits": n_fits, **data.skill}
 
 
 def _units(request: ExplainRequest, is_class: bool) -> dict[str, Any]:
@@ -435,12 +429,11 @@ def _settings(inputs: FactInputs) -> dict[str, Any]:
 
 
 def _regions(splits: Splits) -> dict[str, xr.Dataset]:
-    out = {}
+    out: dict[str, xr.Dataset] = {}
     for number, split in enumerate(splits.accepted):
+        about = xr.Dataset(attrs={"feature": split.feature})
         path = f"regions/{number}"
-        out[path] = xr.Dataset(attrs={"feature": split.feature})
-        out[f"{path}/tree"] = split.tree
-        out[f"{path}/effect"] = split.effect
+        out |= {path: about, f"{path}/tree": split.tree, f"{path}/effect": split.effect}
         if split.difference is not None:
             out[f"{path}/difference"] = split.difference
     return out
@@ -454,11 +447,7 @@ def _model_name(model: Model) -> str:
 
 
 def _call(
-    request: ExplainRequest,
-    settings: ExplainOptions,
-    level: float,
-    seed: int,
-    with_y: bool,
+    request: ExplainRequest, settings: ExplainOptions, level: float, seed: int, with_y: bool
 ) -> str:
     """The call that makes these numbers again, given the same model and rows."""
     parts = ["model", "X", *(["y"] if with_y else [])]
@@ -481,8 +470,7 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
     weight = local["weight"].values if "weight" in local else None
     columns = [local[name].transpose("feature", "obs").values for name in ("x", "local_effect")]
     for row, _ in curves.features:
-        name = row.name
-        x, g = [values[feature_position(curves.local, name)] for values in columns]
+        x, g = [values[feature_position(curves.local, row.name)] for values in columns]
         edges = np.array([0.0, 1.0]) if is_categorical(row) else row.bin_edges
         if len(edges) < 2 or (is_categorical(row) and int(row["n_levels"]) != 2):
             continue
@@ -493,30 +481,25 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
             number = bin_index(edges, x[usable])
         step = 1.0 if is_categorical(row) else round_step(edges[-1] - edges[0])
         own_weight = None if weight is None else weight[usable]
-        changes[name] = (step, changes_of_rows(edges, number, g[usable], own_weight))
+        changes[row.name] = (step, changes_of_rows(edges, number, g[usable], own_weight))
     if not changes:
         return None
-    return _dataset(changes)
-
-
-def _dataset(changes: dict[str, tuple[float, Changes]]) -> xr.Dataset:
-    """Windows side by side, NaN beyond those of a feature."""
-
-    def of_windows(name: str, *, by_step: bool = False) -> np.ndarray:
-        each = [(getattr(change, name), step) for step, change in changes.values()]
-        return padded([values * (step if by_step else 1.0) for values, step in each])
-
-    dims = ("feature", "window")
+    each, dims = changes.values(), ("feature", "window")
+    # Windows side by side, NaN beyond those of a feature.
+    n_obs = padded([change.n_rows for _, change in each])
     out = xr.Dataset(
         {
-            "window_left": (dims, of_windows("left")),
-            "window_right": (dims, of_windows("right")),
-            "n_obs": (dims, np.nan_to_num(of_windows("n_rows")).astype(np.int64)),
-            "change": ((*dims, "quantile"), of_windows("quantiles", by_step=True)),
-            "change_mean": (dims, of_windows("mean", by_step=True)),
-            "step": ("feature", [step for step, _ in changes.values()]),
+            "window_left": (dims, padded([change.left for _, change in each])),
+            "window_right": (dims, padded([change.right for _, change in each])),
+            "n_obs": (dims, np.nan_to_num(n_obs).astype(np.int64)),
+            "change": (
+                (*dims, "quantile"),
+                padded([step * change.quantiles for step, change in each]),
+            ),
+            "change_mean": (dims, padded([step * change.mean for step, change in each])),
+            "step": ("feature", [step for step, _ in each]),
         },
         {"feature": list(changes), "quantile": list(SHARES)},
+        {"method": "changes of single rows"},
     )
-    out.attrs["method"] = "changes of single rows"
     return described(out)

@@ -38,6 +38,7 @@ from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
 from rhale_stats.explanation.splits import NO_SPLITS, Splits
+from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
@@ -190,10 +191,8 @@ def sizes_of(inputs: FactInputs) -> FeatureSizes:
     sizes, squares, _ = zip(*map(feature_sizes, within), strict=True)
     importance = np.nan_to_num([of_curve["importance_corrected"] for of_curve in sizes])
     ends = np.stack([square.interval(level) for square in squares])
-    unknown = np.isnan(ends).any(axis=1)
-    ends[unknown] = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])[
-        unknown
-    ]
+    widest = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])
+    ends = np.where(np.isnan(ends).any(axis=1, keepdims=True), widest, ends)
     at_rows = [_curve_at_rows(request, curves.effect, name) for name in request.features]
     for position, values in enumerate(at_rows):
         half = half_width_of_places(values, request.share, request.groups, level)
@@ -227,15 +226,15 @@ def answers_of(
     lines = []
     for position, name in enumerate(inputs.request.features):
         row = one_feature(effect, position)
-        line = (
-            _of_curve(inputs, row, sizes.matters[position], rng)
-            | _of_splits(inputs, name)
-            | in_data[position]
-        )
-        line["exception"] = _exception(inputs, row, position, sizes)
-        line["label"] = label_of(inputs.request, name)
-        line["feature_kind"] = str(effect["feature_kind"].values[position])
-        line["feature_units"] = str(effect["feature_units"].values[position])
+        line = {
+            **_of_curve(inputs, row, sizes.matters[position], rng),
+            **_of_splits(inputs, name),
+            **in_data[position],
+            "exception": _exception(inputs, row, position, sizes),
+            "label": label_of(inputs.request, name),
+            "feature_kind": str(row["feature_kind"].values),
+            "feature_units": str(row["feature_units"].values),
+        }
         if inputs.outcome is not None:
             line["fit_differs"] = _fit_differs(inputs, name)
         lines.append(line)
@@ -244,14 +243,12 @@ def answers_of(
     # Levels without an order have no usual values.
     change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
     order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
+    rows_interval = inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0)
     columns: dict[str, tuple[Any, Any]] = {
         "importance": ("feature", sizes.importance),
         "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
         "row_spread": ("feature", inputs.rows.spread),
-        "row_spread_ci": (
-            ("feature", "ci_bound"),
-            inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0),
-        ),
+        "row_spread_ci": (("feature", "ci_bound"), rows_interval),
         "movement": ("feature", sizes.movement),
         "matters": ("feature", sizes.matters),
         "rows_differ": ("feature", sizes.rows_differ),
@@ -342,18 +339,12 @@ def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> Fl
     row = one_feature(effect, name)
     if name not in request.levels:
         return row.curve.evaluate(request.table.column(position))
-    code = _codes(request, position, level_names(row))
+    levels, names = levels_of(request.sample, position), level_names(row)
     if not row.sizes["bin"]:  # one level with weight
-        return np.zeros(len(code))
-    return np.where(code >= 0, row["curve"].values[np.maximum(code, 0)], np.nan)
-
-
-def _codes(request: ExplainRequest, position: int, names: list[str]) -> NDArray[np.int64]:
-    from rhale_stats.models.sample import levels_of
-
-    levels = levels_of(request.sample, position)
-    number = np.array([names.index(text) if text in names else -1 for text in levels.texts] + [-1])
-    return number[levels.code]
+        return np.zeros(len(levels.code))
+    # A row without a level has the code -1, and so the last value.
+    of_level = dict(zip(names, row["curve"].values, strict=True))
+    return np.array([*(of_level.get(text, np.nan) for text in levels.texts), np.nan])[levels.code]
 
 
 def label_of(request: ExplainRequest, name: str) -> str:
@@ -441,11 +432,8 @@ def _unreliable(row: FeatureResult) -> str:
 
 def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: FeatureSizes) -> str:
     """Where a feature that hardly matters does: beyond delta from the middle of the curve."""
-    if (
-        sizes.matters[position] != "hardly"
-        or sizes.rows_differ[position] != "hardly"
-        or not row.sizes["bin"]
-    ):
+    verdicts = {sizes.matters[position], sizes.rows_differ[position]}
+    if verdicts != {"hardly"} or not row.sizes["bin"]:
         return ""
     reach, curve = row.at_bins("curve_band"), row.at_bins("curve")
     middle = _median(row, curve)
@@ -471,11 +459,11 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
 
 def _median(row: FeatureResult, curve: FloatArray) -> float:
     """Median of the curve over the rows: at their levels, or by the middles of the bins."""
-    if row.is_categorical:
-        value, share = curve, row["level_share"].values[: len(curve)]
-    else:
+    value = curve
+    shares = row["level_share"].values if row.is_categorical else row.weight_share
+    if not row.is_categorical:
         value = (curve[:-1] + curve[1:]) / 2
-        share = row.weight_share[: len(value)]
+    share = shares[: len(value)]
     order = np.argsort(value)
     return float(value[order][np.searchsorted(np.cumsum(share[order]), share.sum() / 2)])
 

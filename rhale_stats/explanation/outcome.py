@@ -110,19 +110,20 @@ def _fit(request: ExplainRequest, observed: FloatArray, kind: str) -> dict[str, 
     # What rounding leaves of a model without bias.
     if abs(float(facts["bias"])) <= 1e-12 * float(share @ np.abs(observed)):
         facts["bias"] = 0.0
+    mean_square = float(share @ error**2)
     if kind == "class":
-        facts["log_loss"] = facts["loss_value"]
-        facts["brier"] = float(share @ error**2)
-        every = np.ones(len(observed))
-        facts["auc"], _ = _auc(observed, predicted, np.zeros(len(observed), np.int64), every)
-        return facts
+        alike, one_fold = np.ones(len(observed)), np.zeros(len(observed), np.int64)
+        auc, _ = _auc(observed, predicted, one_fold, alike)
+        return facts | {"log_loss": facts["loss_value"], "brier": mean_square, "auc": auc}
     variance = float(share @ (observed - share @ observed) ** 2)
-    facts["r2"] = 1 - float(share @ error**2) / variance if variance > 0 else np.nan
-    facts["mae"] = float(share @ np.abs(error))
-    facts["n_below"] = int((predicted < observed.min()).sum())
-    facts["n_above"] = int((predicted > observed.max()).sum())
-    facts["y_min"], facts["y_max"] = float(observed.min()), float(observed.max())
-    return facts
+    return facts | {
+        "r2": 1 - mean_square / variance if variance > 0 else np.nan,
+        "mae": float(share @ np.abs(error)),
+        "n_below": int((predicted < observed.min()).sum()),
+        "n_above": int((predicted > observed.max()).sum()),
+        "y_min": float(observed.min()),
+        "y_max": float(observed.max()),
+    }
 
 
 def _calibration(
@@ -136,14 +137,12 @@ def _calibration(
         edges = np.repeat(edges, 2)
     number = bin_index(edges, predicted)
     summary = _along(request, observed, _Places(number, edges[:-1], edges[1:], []), level)
-    names = ("n_obs", "observed", "predicted", "residual")
-    variables: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
-        f"tenth_{name}": (("tenth",), summary[name]) for name in names
+    del summary["pvalue"]
+    by_tenth = summary | {"left": edges[:-1], "right": edges[1:]}
+    return {
+        f"tenth_{name}": (("tenth", "ci_bound")[: values.ndim], values)
+        for name, values in by_tenth.items()
     }
-    variables["tenth_residual_ci"] = (("tenth", "ci_bound"), summary["residual_ci"])
-    variables["tenth_left"] = (("tenth",), edges[:-1])
-    variables["tenth_right"] = (("tenth",), edges[1:])
-    return variables
 
 
 class _Places(NamedTuple):
@@ -223,9 +222,9 @@ def _permuted(
     model = request.sample.quotients(request.model, probe=False).take(rows)
     share = request.share[rows] / request.share[rows].sum()
     before = row_losses(observed[rows], request.predicted[rows], kind)
-    groups = (
-        None if request.groups is None else np.unique(request.groups[rows], return_inverse=True)[1]
-    )
+    groups = None
+    if request.groups is not None:
+        groups = np.unique(request.groups[rows], return_inverse=True)[1]
     n_features = len(request.features)
     increases, ends = np.full(n_features, np.nan), np.full((n_features, 2), np.nan)
     for number, name in enumerate(request.features):
@@ -236,12 +235,8 @@ def _permuted(
         values = model.table.series(position).array
         columns = [values[rng.permutation(len(rows))] for _ in range(PERMUTED)]
         outputs, _ = model.evaluate(position, columns)
-        losses = np.stack(
-            [
-                row_losses(observed[rows], output[:, 0].astype(np.float64), kind)
-                for output in outputs
-            ]
-        )
+        predicted = np.stack([output[:, 0].astype(np.float64) for output in outputs])
+        losses = row_losses(observed[rows], predicted, kind)
         increase = losses.mean(axis=0) - before
         mean = float(share @ increase)
         influence = share * (increase - mean)
@@ -268,7 +263,7 @@ MIN_UNITS = 50
 
 
 class Examination(NamedTuple):
-    """Models without each fold, their skill, and the effects on the outcome.
+    """Models without each fold, their skill as attributes, and the effects on the outcome.
 
     ``examined`` is "yes", or why effects were not estimated. Then there is no ``effect``, and the
     model without the first fold alone, if it was fitted.
@@ -276,7 +271,7 @@ class Examination(NamedTuple):
 
     examined: str
     fits: CrossFits | None = None
-    skill: Skill | None = None
+    skill: dict[str, float | str] | None = None
     effect: xr.Dataset | None = None
 
 
@@ -329,7 +324,7 @@ def examine(
     return Examination("yes", fits, skill, effect)
 
 
-def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> Skill:
+def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> dict[str, float | str]:
     return skill_of(
         fits.observed,
         fits.held_out,
@@ -357,21 +352,20 @@ def facts_in_data(
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
     words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
-    effect, fits, skill = examined.effect, examined.fits, examined.skill
+    _, fits, skill, effect = examined
     if effect is None or fits is None or skill is None:
         return [words for _ in features]
     numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
-    nothing = words | numbers
-    names = [str(name) for name in effect["feature"].values]
     tests = wald_test(effect)["p_value"].values
     change = effect["usual_difference"].values
+    ends = effect["usual_difference_ci"].transpose("feature", "ci_bound").values
     of_change = effect["usual_difference_pvalue"].values
     # Of any shape or of the usual change: half of the size for each.
     pvalue = np.where(np.isfinite(of_change), np.minimum(2 * np.fmin(tests, of_change), 1.0), tests)
     # Where the model predicts nothing, only what stands against all features together is shown.
-    judged = pvalue if skill.attributes["predicts"] == "yes" else adjusted(pvalue, "holm")
-    out = {name: dict(nothing) for name in features}
-    for position, name in enumerate(names):
+    judged = pvalue if skill["predicts"] == "yes" else adjusted(pvalue, "holm")
+    out: dict[str, dict[str, Any]] = {name: {**words, **numbers} for name in features}
+    for position, name in enumerate(map(str, effect["feature"].values)):
         word = NOT_SHOWN
         if judged[position] <= TEST_SIZE:
             word = YES
@@ -380,9 +374,7 @@ def facts_in_data(
         out[name] |= {
             "in_data": word,
             "in_data_change": change[position],
-            "in_data_ci": effect["usual_difference_ci"]
-            .transpose("feature", "ci_bound")
-            .values[position],
+            "in_data_ci": ends[position],
             "in_data_p": pvalue[position],
         }
     differ = [
@@ -400,12 +392,11 @@ def _largest_importance(row: FeatureResult) -> float:
     """The largest standard deviation over the rows of a curve within the band; NaN is unknown."""
     band = np.abs(row["curve_band"].values).max(axis=1)
     if row.is_categorical:
-        share = row["level_share"].values
-        occupied = share > 0
-        return float(np.sqrt(np.sum(share[occupied] * band[occupied] ** 2)))
-    share = np.nan_to_num(row.weight_share)
+        share, mean_square = row["level_share"].values, band**2
+    else:
+        share = np.nan_to_num(row.weight_share)
+        mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
     occupied = share > 0
-    mean_square = (band[:-1] ** 2 + band[:-1] * band[1:] + band[1:] ** 2) / 3
     return float(np.sqrt(np.sum(share[occupied] * mean_square[occupied])))
 
 
@@ -495,34 +486,6 @@ def _unexplained(values: FloatArray, parts: list[FloatArray], weight: FloatArray
     return rest if weight @ rest**2 > 1e-18 * (weight @ values**2) else np.zeros(len(values))
 
 
-class Skill(NamedTuple):
-    """R² or AUC on rows kept from the fit, with its interval, and a mean loss.
-
-    ``none`` is the value of a model without skill.
-    """
-
-    name: str
-    value: float
-    low: float
-    high: float
-    none: float
-    loss_name: str
-    loss: float
-
-    @property
-    def attributes(self) -> dict[str, float | str]:
-        """As attributes of an explanation; the model predicts if the interval is above no skill."""
-        return {
-            "skill_name": self.name,
-            "skill": self.value,
-            "skill_low": self.low,
-            "skill_high": self.high,
-            "skill_loss": self.loss_name,
-            "skill_loss_value": self.loss,
-            "predicts": "yes" if self.low > self.none else "no",
-        }
-
-
 def skill_of(
     observed: FloatArray,
     held_out: FloatArray,
@@ -531,8 +494,11 @@ def skill_of(
     share: FloatArray,
     groups: IntArray | None,
     level: float,
-) -> Skill:
-    """Skill of predictions (repeat, row) by models without the row's fold (repeat, row).
+) -> dict[str, float | str]:
+    """R² or AUC of predictions (repeat, row) by models without the row's fold (repeat, row).
+
+    With its interval and a mean loss, as attributes of an explanation; the model ``predicts`` if
+    the interval is above no skill.
 
     The variance is that of the influences of rows, or of groups, times 1 + K / (K − 1) for K folds:
     models of two folds have most of their rows in common (Nadeau and Bengio 2003). Rows without a
@@ -543,11 +509,11 @@ def skill_of(
     if kind == "class":
         parts = [_auc(observed, *repeat, share) for repeat in repeats]
         loss = row_losses(observed, held_out, kind)
-        name, none, loss_name = "AUC", 0.5, "log loss"
+        name, no_skill, loss_name = "AUC", 0.5, "log loss"
     else:
         parts = [_r_squared(observed, *repeat, share) for repeat in repeats]
         loss = np.abs(observed - held_out)
-        name, none, loss_name = "R²", 0.0, "mean absolute error"
+        name, no_skill, loss_name = "R²", 0.0, "mean absolute error"
     value = float(np.mean([part[0] for part in parts]))
     influence = np.mean([part[1] for part in parts], axis=0)
     if groups is not None:
@@ -556,8 +522,15 @@ def skill_of(
     more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
     variance = float(influence @ influence) * (1 + more)
     half = float(intervals.student(level, max(n_units - 1, 1))) * np.sqrt(variance)
-    mean_loss = float((loss[:, seen] @ share[seen]).mean() / share[seen].sum())
-    return Skill(name, value, value - half, min(value + half, 1.0), none, loss_name, mean_loss)
+    return {
+        "skill_name": name,
+        "skill": value,
+        "skill_low": value - half,
+        "skill_high": min(value + half, 1.0),
+        "skill_loss": loss_name,
+        "skill_loss_value": float((loss[:, seen] @ share[seen]).mean() / share[seen].sum()),
+        "predicts": "yes" if value - half > no_skill else "no",
+    }
 
 
 def _r_squared(
@@ -594,9 +567,7 @@ def _auc(
             _below(predicted[rows], other) / other.sum(),
             1 - _below(predicted[rows], positive_weight) / positive_weight.sum(),
         )
-        class_share = np.where(
-            positive, positive_weight / positive_weight.sum(), other / other.sum()
-        )
+        class_share = weight / np.where(positive, positive_weight.sum(), other.sum())
         auc, part = float(class_share[positive] @ placed[positive]), float(weight.sum())
         value, total = value + part * auc, total + part
         influence[rows] = part * class_share * (placed - auc)

@@ -378,10 +378,7 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
 
 
 def _features(
-    table: Table,
-    model: Model,
-    columns: Columns,
-    budget: Budget,
+    table: Table, model: Model, columns: Columns, budget: Budget
 ) -> tuple[list[str], list[str], list[str]]:
     """Features, those whose values are levels, and those of them that are numbers.
 
@@ -393,28 +390,23 @@ def _features(
     levels += [
         position for position in chosen if position not in levels and table.is_discrete(position)
     ]
+    names = table.names
     counts = {
-        table.names[position]: table.series(position).nunique()
+        names[position]: table.series(position).nunique()
         for position in levels
         if position in chosen
     }
-    affordable = [
-        *budget.columns(counts),
-        *(table.names[position] for position in chosen if position not in levels),
+    affordable = budget.columns(counts)
+    features = [
+        names[position]
+        for position in chosen
+        if position not in levels or names[position] in affordable
     ]
-    if not affordable:
+    if not features:
         raise ValueError(
             f"budget must be larger for {max(counts.values()):,} levels; got {budget.total:g}s. "
             f"Give more time, put levels together, or take budget=None for no bound."
         )
-    chosen = [position for position in chosen if table.names[position] in affordable]
-    discrete = [
-        position for position in chosen if position in levels and table.is_numeric(position)
-    ]
-    levels = [position for position in chosen if position in levels]
-    names = table.names
-    return (
-        [names[position] for position in chosen],
-        [names[position] for position in levels],
-        [names[position] for position in discrete],
-    )
+    with_levels = [name for name in features if name in affordable]
+    discrete = [name for name in with_levels if table.is_numeric(names.index(name))]
+    return features, with_levels, discrete

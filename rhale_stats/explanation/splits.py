@@ -85,10 +85,12 @@ def splits_of(
     names = feature_names(local)
     matrix, averages = _matrix(local, frame, names, candidates, budget)
     searched = [name for name in candidates if name in names]
+    n_tests = len(searched)
     search = SplitSearch(
         max_depth=MAX_DEPTH,
-        level=LEVEL / max(len(searched), 1),
-        n_permutations=_permutations(len(searched)),
+        level=LEVEL / max(n_tests, 1),
+        # So many that each test can reject at its level.
+        n_permutations=int(np.clip(FINER * n_tests / LEVEL, 199, MAX_PERMUTATIONS)),
     )
     local = local.assign_coords({ROW_NUMBER: ("obs", np.arange(request.table.n_rows))})
     has_value = ~np.isnan(local.variables["x"].transpose("feature", "obs").values)
@@ -104,13 +106,12 @@ def splits_of(
         feature_local = local.isel(feature=[position], obs=rows)
         group = None if request.groups is None else request.groups[rows]
         work = work_of(feature_local, None, search, "index", None, stream, group)
-        works = (
-            work.of_features([0])
-            if name not in averages
-            else [work._replace(average=averages[name])]
-        )
-        tree = labelled_tree(works[0], 0, frame.iloc[rows])
-        first[name] = _first(tree, len(searched))
+        if name in averages:
+            work = work._replace(average=averages[name])
+        else:
+            (work,) = work.of_features([0])
+        tree = labelled_tree(work, 0, frame.iloc[rows])
+        first[name] = _first(tree, n_tests)
         if tree.sizes["node"] > 1:
             parameters = "parameters" in curves.effect.attrs
             accepted.append(_split(request, feature_local, tree, level, stream, model=parameters))
@@ -160,11 +161,6 @@ def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset 
         return None
     order = [name for name in request.features if name in request.axes + request.discrete]
     return concat_features(parts, order)
-
-
-def _permutations(n_tests: int) -> int:
-    """Permutations by which each of so many tests can reject at its level."""
-    return int(min(max(FINER * n_tests / LEVEL, 199), MAX_PERMUTATIONS))
 
 
 def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:

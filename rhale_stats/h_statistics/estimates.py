@@ -54,20 +54,17 @@ def from_partial_dependence(
     prediction, least = predictions(quotients)
     n_rows, n_outputs = prediction.shape
     in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
-    curves, rests, of_features = [], [], []
-    for position in positions:
-        at_value, at_rest, answers = _partial_dependence(
-            quotients, (position,), w, in_memory=in_memory
-        )
-        curves.append(at_value)
-        rests.append(at_rest)
-        of_features.append(answers)
+
+    def dependence(*columns: int) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
+        found = _partial_dependence(quotients, columns, w, in_memory=in_memory)
         bar.update()
+        return found
+
+    curves, rests, of_features = zip(*map(dependence, positions), strict=True)
     share = w / w.sum()
     joint, influences, of_pairs = [], [], []
     for j, k in pairs:
-        both = (positions[j], positions[k])
-        at_values, _, answers = _partial_dependence(quotients, both, w, in_memory=in_memory)
+        at_values, _, answers = dependence(positions[j], positions[k])
         joint.append(at_values)
         influences.append(
             [
@@ -77,7 +74,6 @@ def from_partial_dependence(
         )
         if keep_answers:
             of_pairs.append(answers)
-        bar.update()
     squares = []
     for number in range(n_outputs if in_memory else 0):
         answers = [of_feature[number] for of_feature in of_features]
@@ -89,16 +85,12 @@ def from_partial_dependence(
         pairs,
         least,
         squares or None,
-        (of_features, of_pairs) if keep_answers else None,
+        (list(of_features), of_pairs) if keep_answers else None,
     )
 
 
 def _partial_dependence(
-    quotients: DifferenceQuotients,
-    positions: tuple[int, ...],
-    w: FloatArray,
-    *,
-    in_memory: bool,
+    quotients: DifferenceQuotients, positions: tuple[int, ...], w: FloatArray, *, in_memory: bool
 ) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
     """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
 
@@ -209,9 +201,8 @@ def from_ale(
         with_rows: list[arrays.Pair] = []
         a, b = axes[j], axes[k]
         if a is not None and b is not None:
-            delta, _ = second_differences(
-                quotients, (positions[j], positions[k]), (a, b), progress=False
-            )
+            both = (positions[j], positions[k])
+            delta, _ = second_differences(quotients, both, (a, b), progress=False)
             rows = rows_of((a, b), delta, w, frequency=frequency)
             weights = (curves[j][0].interpolation, curves[k][0].interpolation)
             at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)
@@ -232,12 +223,7 @@ def from_ale(
             )
             for number in range(n_outputs)
         ]
-    return InteractionSquares(
-        row_values.mean_squares(share[:, None]),
-        pairs,
-        least,
-        influences,
-    )
+    return InteractionSquares(row_values.mean_squares(share[:, None]), pairs, least, influences)
 
 
 def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> FeatureAxis | None:
@@ -251,11 +237,8 @@ def _can_be_held(
     axes: Sequence[FeatureAxis | None], pairs: list[tuple[int, int]], n_answers: int
 ) -> bool:
     """Whether the second differences of all pairs fit into the memory allowed."""
-    n_sides = sum(
-        len(a.axis.sides) * len(b.axis.sides)
-        for a, b in ((axes[j], axes[k]) for j, k in pairs)
-        if a is not None and b is not None
-    )
+    sides = [0 if axis is None else len(axis.axis.sides) for axis in axes]
+    n_sides = sum(sides[j] * sides[k] for j, k in pairs)
     # With a difference there is the number of its cell.
     return 2 * n_sides * n_answers * 8 <= HELD_BYTES
 
@@ -308,6 +291,11 @@ def _ale_influences(
 ) -> arrays.VarianceShares:
     """math [62] of one output: (..., row)."""
     whole = row_values.variance
+
+    def of_mean_square(values: FloatArray, by: FloatArray) -> FloatArray:
+        # By a unit of weight; a share is that much of the total.
+        return arrays.of_mean_square(values, total_weight * by, share)
+
     moved = np.zeros(len(whole))
     moved_overall = np.zeros(row_values.overall.shape)
     of_pair, of_joint = [], []
@@ -316,34 +304,20 @@ def _ale_influences(
     ):
         by_pair, by_joint = np.zeros((2, len(whole)))
         if second is not None:
-            e = np.stack(
-                [
-                    pair_values,
-                    joint,
-                    row_values.overall[j],
-                    row_values.overall[k],
-                    row_values.total,
-                ],
-                axis=1,
-            )
-            by_pair, by_joint, by_j, by_k, by_all = second.moved(share[:, None] * e).T
+            squared = [pair_values, joint, *row_values.overall[[j, k]], row_values.total]
+            weighted = share[:, None] * np.stack(squared, axis=1)
+            by_pair, by_joint, by_j, by_k, by_all = second.moved(weighted).T
             moved_overall[j] += by_j
             moved_overall[k] += by_k
             moved += by_all
         for curve in (curves[j], curves[k]):
             by_joint = by_joint + (0.0 if curve is None else curve.moved(share * joint))
-        # By a unit of weight; a share is that much of the total.
-        of_pair.append(arrays.of_mean_square(pair_values, total_weight * by_pair, share))
-        of_joint.append(arrays.of_mean_square(joint, total_weight * by_joint, share))
+        of_pair.append(of_mean_square(pair_values, by_pair))
+        of_joint.append(of_mean_square(joint, by_joint))
     return arrays.VarianceShares(
-        arrays.of_mean_square(row_values.total, total_weight * moved, share),
-        np.array(
-            [
-                arrays.of_mean_square(e, total_weight * by, share)
-                for e, by in zip(row_values.overall, moved_overall, strict=True)
-            ]
-        ),
-        arrays.of_mean_square(whole, np.zeros(len(whole)), share),
+        of_mean_square(row_values.total, moved),
+        np.array(list(map(of_mean_square, row_values.overall, moved_overall))),
+        of_mean_square(whole, np.zeros(len(whole))),
         np.array(of_pair),
         np.array(of_joint),
     )
@@ -479,14 +453,11 @@ def _with_influences(
             errors = place(np.sqrt(np.sum(moved**2, axis=-1)))
             out[f"{name}_se"] = se_variable(out[name], errors, SOURCE)
             if keep_influences:
-                out[f"{name}_influence"] = (
-                    (*out[name].dims, "obs"),
-                    place(influence),
-                    {
-                        "long_name": f"influence of the row on {out[name].attrs['long_name']}",
-                        "units": out[name].attrs["units"],
-                    },
-                )
+                about = {
+                    "long_name": f"influence of the row on {out[name].attrs['long_name']}",
+                    "units": out[name].attrs["units"],
+                }
+                out[f"{name}_influence"] = ((*out[name].dims, "obs"), place(influence), about)
     return out
 
 
@@ -531,17 +502,14 @@ def se_variable(
     kind: str = "infinitesimal jackknife, math [62]",
 ) -> tuple[tuple[Any, ...], FloatArray, dict[str, str]]:
     """Standard errors as a variable."""
-    return (
-        statistic.dims,
-        values,
-        {
-            "long_name": f"standard error of {statistic.attrs['long_name']}",
-            "units": str(statistic.attrs["units"]),
-            "source": source,
-            "kind": kind,
-            "target": "the same over the population of rows",
-        },
-    )
+    about = {
+        "long_name": f"standard error of {statistic.attrs['long_name']}",
+        "units": str(statistic.attrs["units"]),
+        "source": source,
+        "kind": kind,
+        "target": "the same over the population of rows",
+    }
+    return statistic.dims, values, about
 
 
 def pairs_of(result: xr.Dataset) -> tuple[NDArray[np.int64], list[str]]:

@@ -151,10 +151,10 @@ def std_error(
         out = result.assign_attrs(n_groups=n_groups, groups_df=degrees_of_groups(result, code))
         source = f"rows in {n_groups} groups"
     weight, frequency = weight_of(result), is_frequency(result)
-    by_units = {
-        name: moved(influence_of(result, name), weight, code, frequency=frequency) for name in names
-    }
-    for name, by in by_units.items():
+    by_units = {}
+    for name in names:
+        by = moved(influence_of(result, name), weight, code, frequency=frequency)
+        by_units[name] = by
         out[f"{name}_se"] = se_variable(out[name], np.sqrt(np.sum(by**2, axis=-1)), source)
     return out if fitted is None else with_parameters(out, by_units, fitted, code)
 
@@ -250,9 +250,8 @@ def bootstrap(result: xr.Dataset, effect: object, resampling: Resampling) -> Rep
         for values, name in ((resampling.groups, "groups"), (resampling.strata, "strata"))
     ]
     resampling = resampling._replace(groups=groups, strata=strata)
-    units = resampling.units(
-        len(weight), weight if is_frequency(result) else None, used_rows(result), None
-    )
+    counts = weight if is_frequency(result) else None
+    units = resampling.units(len(weight), counts, used_rows(result), None)
     room = CHUNK // (result.sizes["feature"] + 2)
     drawn = replicates(result, resampling.weights(units, len(weight), room))
     drawn = drawn.assign(accelerations(result, units))
@@ -343,12 +342,11 @@ def without_parts(result: xr.Dataset) -> xr.Dataset:
     """H-statistics with the errors of their rows again."""
     if "parameters" not in result.attrs:
         return result
-    names = [name for name in STATISTICS if f"{name}_se_rows" in result]
-    rows = {
-        f"{name}_se": se_variable(result[name], se.values, str(se.attrs["source"]))
-        for name in names
-        for se in [result[f"{name}_se_rows"]]
-    }
+    rows = {}
+    for name in STATISTICS:
+        if f"{name}_se_rows" in result:
+            se = result[f"{name}_se_rows"]
+            rows[f"{name}_se"] = se_variable(result[name], se.values, str(se.attrs["source"]))
     return without_parameters(result, ("_se_rows", "_se_model", "_df", "_ci")).assign(rows)
 
 
@@ -446,9 +444,6 @@ def _changes(
     return out
 
 
-# --- two results ----------------------------------------------------------------------------------
-
-
 def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Dataset:
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
     a, b = _comparable(a, b)
@@ -507,19 +502,16 @@ def _differences(
         statistic = np.abs(difference) / error
     p_value = np.asarray(2 * special.stdtr(degrees, -statistic))
     p_value = np.where(np.abs(difference) <= _rounding(a, b, name), 1.0, p_value)
+    of_error = {"long_name": f"standard error of the {text}", **attributes}
+    of_p = {"long_name": f"P of no {text}", "units": "1"}
+    of_adjusted = {**of_p, "long_name": f"P of no {text}, adjusted", "adjust": request.adjust}
     return {
         f"{name}_difference": (dims, difference, {"long_name": text, **attributes}),
-        f"{name}_difference_se": (
-            dims, error, {"long_name": f"standard error of the {text}", **attributes},
-        ),
+        f"{name}_difference_se": (dims, error, of_error),
         f"{name}_difference_ci": interval(facts, ends, request.level, method),
-        f"{name}_p_value": (dims, p_value, {"long_name": f"P of no {text}", "units": "1"}),
-        f"{name}_p_value_adjusted": (
-            dims,
-            _adjusted(p_value, request.adjust),
-            {"long_name": f"P of no {text}, adjusted", "units": "1", "adjust": request.adjust},
-        ),
-    }  # fmt: skip
+        f"{name}_p_value": (dims, p_value, of_p),
+        f"{name}_p_value_adjusted": (dims, _adjusted(p_value, request.adjust), of_adjusted),
+    }
 
 
 def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
@@ -586,7 +578,7 @@ def _paired_errors(
             )
     every = np.union1d(a["row"].values, b["row"].values)
     places = [np.searchsorted(every, result["row"].values) for result in (a, b)]
-    weights = [np.zeros(len(every)), np.zeros(len(every))]
+    weights = np.zeros((2, len(every)))
     for weight, place, result in zip(weights, places, (a, b), strict=True):
         weight[place] = weight_of(result)
     frequency = [is_frequency(result) for result in (a, b)]

@@ -252,14 +252,11 @@ class HEstimator(Options):
             )
         if self.bins is not None:
             check_rules(self.bins)
-        if isinstance(self.n_pairs, str):
-            check_choice("n_pairs", self.n_pairs, ("auto",))
-        elif self.n_pairs is not None:
-            check_count("n_pairs", self.n_pairs, 1)
-        if isinstance(self.n_rows, str):
-            check_choice("n_rows", self.n_rows, ("auto",))
-        elif self.n_rows is not None:
-            check_count("n_rows", self.n_rows, 2)
+        for name, number, least in (("n_pairs", self.n_pairs, 1), ("n_rows", self.n_rows, 2)):
+            if isinstance(number, str):
+                check_choice(name, number, ("auto",))
+            elif number is not None:
+                check_count(name, number, least)
 
 
 @validated
@@ -398,18 +395,15 @@ def h_statistic(
         chosen = pairs_to_estimate(quotients, sample, estimator, w, rng, progress=progress)
     pairs = chosen.pairs
     n_terms = len(pairs) + (len(positions) if kind == "pdp" else 0)
-    bar = progress_bar(n_terms, "H-statistics", "term", progress=progress)
     rule = ALE_BINS if estimator.bins is None else check_rules(estimator.bins)[0]
-    with bar:
+    with progress_bar(n_terms, "H-statistics", "term", progress=progress) as bar:
         if kind == "pdp":
             squares = from_partial_dependence(
                 quotients, positions, pairs, w, bar, keep_answers=estimator.keep_answers
             )
         else:
-            weighted = replace(used, weight=w)
-            axes = [
-                axis_or_none(weighted, position, rule, estimator.order) for position in positions
-            ]
+            weighted, order = replace(used, weight=w), estimator.order
+            axes = [axis_or_none(weighted, position, rule, order) for position in positions]
             squares = from_ale(
                 quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
             )
@@ -434,8 +428,7 @@ def h_statistic(
         ]
     out = stack(parts, OUTPUT)
     out = out.assign_coords(
-        obs=used.obs,
-        row=("obs", rows, {"long_name": "number of the row", "units": "1"}),
+        obs=used.obs, row=("obs", rows, {"long_name": "number of the row", "units": "1"})
     )
     if sample.weight is not None:
         out["weight"] = ("obs", w, {"long_name": "row weight", "units": "1"})
@@ -459,7 +452,7 @@ def h_statistic(
         "n_model_rows": quotients.n_rows,
     }
     if kind == "ale":
-        out.attrs |= {"bin_rule": describe(rule)[0], "bin_parameters": describe(rule)[1]}
+        out.attrs["bin_rule"], out.attrs["bin_parameters"] = describe(rule)
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 
 
@@ -472,9 +465,6 @@ def _influence_text(
     n_statistics = 2 * (1 + n_features + n_features**2 * pairwise)
     n_bytes = n_statistics * n_rows * len(squares.least) * 8
     return KEPT if n_bytes <= KEPT_BYTES else f"not kept: more than {KEPT_BYTES >> 20} MiB"
-
-
-# --- arguments ------------------------------------------------------------------------------------
 
 
 def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:

@@ -110,7 +110,7 @@ def _of_tails(result: xr.Dataset) -> str:
         if f"{name}_influence" not in result:
             continue
         influence = result[f"{name}_influence"].transpose(..., "obs")
-        names = [str(feature) for feature in result["feature"].values]
+        names = feature_names(result)
         with np.errstate(invalid="ignore", divide="ignore"):
             n = np.isfinite(influence.values).sum(axis=-1)
             apart = influence.values - (np.nansum(influence.values, axis=-1) / n)[..., None]

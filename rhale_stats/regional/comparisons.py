@@ -145,9 +145,6 @@ def regional_shap(
     return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
 
 
-# --- regions by partial dependence ----------------------------------------------------------------
-
-
 @validated
 def regional_pdp(
     model: Model,
@@ -257,9 +254,6 @@ def regional_pdp(
     for fact in ("min_share", "bin_rule", "bin_parameters"):
         del out.attrs[fact]
     return out
-
-
-# --- regions by ALE -------------------------------------------------------------------------------
 
 
 @validated

@@ -296,10 +296,7 @@ class Problem:
         )  # fmt: skip
 
     def loss_in(
-        self,
-        starts: NDArray[np.bool_],
-        linear: NDArray[np.bool_] | None,
-        cells: Moments,
+        self, starts: NDArray[np.bool_], linear: NDArray[np.bool_] | None, cells: Moments
     ) -> FloatArray:
         """Losses of many sets of rows in these bins, (problem, cell) -> (problem,)."""
         loss = search.loss(cells, self.width, starts, linear, kind=self.loss, ddof=self.ddof)
@@ -400,9 +397,6 @@ def _spread(x: FloatArray, weight: FloatArray | None, *, frequency: bool) -> flo
         return float(np.std(x, ddof=1))
     weights = {"fweights": weight.astype(np.int64)} if frequency else {"aweights": weight}
     return float(np.sqrt(np.cov(x, **weights)))
-
-
-# --- nodes by curves ------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -25,22 +25,8 @@ from rhale_stats.inference.adjustment import ADJUSTMENTS, adjusted
 from rhale_stats.local.chunks import Sampled, cached, sampled
 from rhale_stats.models.chunked import chunks_of
 from rhale_stats.models.outputs import Model
-from rhale_stats.regional.losses import (
-    DRAWS,
-    LOSSES,
-    TIE,
-    Node,
-    Problem,
-    split_losses,
-)
-from rhale_stats.regional.search import (
-    SplitSearch,
-    Work,
-    least_of,
-    null_rows,
-    tried_of,
-    work_of,
-)
+from rhale_stats.regional.losses import DRAWS, LOSSES, TIE, Node, Problem, split_losses
+from rhale_stats.regional.search import SplitSearch, Work, least_of, null_rows, tried_of, work_of
 from rhale_stats.regional.splits import (
     SplitCandidates,
     checked_table,
@@ -207,9 +193,6 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
     return table
 
 
-# --- RHALE in each region -------------------------------------------------------------------------
-
-
 def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | None) -> list[int]:
     """Features by name or number, one or several; all by default."""
     if features is None:
@@ -307,9 +290,6 @@ def effects_of_regions(
         labels = {name: coord.variable for name, coord in rows.coords.items()}
         coords |= {name: label for name, label in labels.items() if label.dims == ("obs",)}
     return with_variables(out, {ROWS: tree.variables[ROWS]}, dataset_of({}, coords, {}))
-
-
-# --- trees of regions of one feature --------------------------------------------------------------
 
 
 @validated
@@ -524,9 +504,6 @@ def all_regions(
         feature_units=("feature", units[positions]),
         n_nodes=("feature", n_nodes, {"long_name": "number of nodes"}),
     )
-
-
-# --- interaction matrix ---------------------------------------------------------------------------
 
 
 # Fields of the search that are about trees.

@@ -174,16 +174,15 @@ def work_of(
         )
     least = settings.min_obs or max(int(_independent_rows(rows)) // 20, 10)
     present = local["weight"].values > 0 if "weight" in local else np.ones(rows.n_rows, dtype=bool)
-    of_group = None
+    of_group: IntArray | None = None
+    facts: dict[str, Any] = {}
     if groups is not None:
         of_group = row_codes(groups, row_labels(local), present, "groups")
-        if len(np.unique(of_group)) < 2:
+        facts["n_groups"] = int(of_group.max()) + 1
+        if facts["n_groups"] < 2:
             raise ValueError("groups must name at least two groups; got one.")
     generator, seed = source_of(rng)
     search, judge = np.arange(rows.n_rows), None
-    facts: dict[str, Any] = {}
-    if of_group is not None:
-        facts["n_groups"] = int(of_group.max()) + 1
     if settings.test is not None or n_folds is not None:
         facts["seed"] = seed
     if settings.test == "honest":
@@ -239,16 +238,17 @@ CLEAR, NEARLY = 1e-8, 1e-3
 
 def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
     """Column, number and loss of the best split, the first of equal ones; None if there is none."""
-    least = least_of(losses)
-    if not np.isfinite(least):
-        return None
-    good = [column_losses <= least + tie for column_losses in losses]
-    column = next(number for number, of_column in enumerate(good) if of_column.any())
-    split = int(good[column].argmax())
-    return column, split, float(losses[column][split])
+    most = least_of(losses) + tie
+    for column, of_column in enumerate(losses):
+        good = np.flatnonzero(of_column <= most)
+        if len(good) and np.isfinite(most):
+            return column, int(good[0]), float(of_column[good[0]])
+    return None
 
 
-# --- the search ----------------------------------------------------------------------------------
+def least_of(losses: Sequence[FloatArray]) -> float:
+    """The least loss of all splits, infinite if there are none."""
+    return min((float(of_column.min(initial=np.inf)) for of_column in losses), default=np.inf)
 
 
 @dataclass(frozen=True)
@@ -398,13 +398,9 @@ class SplitTree:
         sides = best.sides
         del node, other, shown, best  # free the tables of rows, which the nodes below do not need
         for condition in sides:
-            of_judge = None if judge is None else judge[self._meets(condition, judge)]
-            self.grow(
-                row_numbers[self._meets(condition, row_numbers)],
-                of_judge,
-                number,
-                (*path, condition),
-            )
+            inside = self.within([condition], row_numbers)
+            of_judge = None if judge is None else self.within([condition], judge)
+            self.grow(inside, of_judge, number, (*path, condition))
 
     def best(self, node: Node, judge: IntArray | None) -> _Best | None:
         """The split that leaves the least loss."""
@@ -492,9 +488,7 @@ class SplitTree:
 
     def _meets(self, condition: Condition, rows: IntArray) -> NDArray[np.bool_]:
         """Which of the rows are on this side."""
-        (column,) = [
-            candidate for candidate in self.conditioning if candidate.name == condition.feature
-        ]
+        (column,) = [column for column in self.conditioning if column.name == condition.feature]
         return column.meets(condition, rows)
 
     def _pvalue(self, node: Node, tried: Sequence[SplitCandidates]) -> float:
@@ -580,11 +574,3 @@ def null_rows(
         return apart.take(np.tile(every, n_draws)).flipped(np.concatenate(signs))
 
     return flipped, every
-
-
-def least_of(losses: Sequence[FloatArray]) -> float:
-    """The least loss of all splits, infinite if there are none."""
-    return min(
-        (float(column_losses.min()) for column_losses in losses if len(column_losses)),
-        default=np.inf,
-    )

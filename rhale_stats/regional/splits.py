@@ -97,11 +97,9 @@ def conditioning_columns(
 
 def checked_table(local: xr.Dataset, conditioning: pd.DataFrame | ArrayLike) -> pd.DataFrame:
     """The table of conditioning columns; refused unless it has the rows of ``local``."""
-    rows = (
-        conditioning
-        if isinstance(conditioning, pd.DataFrame)
-        else frame_of(conditioning, "conditioning")
-    )
+    rows = conditioning
+    if not isinstance(rows, pd.DataFrame):
+        rows = frame_of(rows, "conditioning")
     if len(rows) != local.sizes["obs"]:
         raise ValueError(
             f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
@@ -137,14 +135,13 @@ def _column(name: str, values: pd.Series) -> Conditioning:
     dates, truths = is_time(values.dtype), pd.api.types.is_bool_dtype(values.dtype)
     if dates or (pd.api.types.is_numeric_dtype(values.dtype) and not truths):
         numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
-        column = replace(
-            _numeric(name, numbers[~gone]), units=time_units(values.dtype) if dates else ""
-        )
+        units = time_units(values.dtype) if dates else ""
+        column = replace(_numeric(name, numbers[~gone]), units=units)
         if not gone.any():
             return column
         # Beyond all thresholds: the last of them parts these rows from all others.
         values_or_inf = np.where(gone, np.inf, numbers)
-        return Conditioning(name, "numeric", values_or_inf, units=column.units)
+        return Conditioning(name, "numeric", values_or_inf, units=units)
     if gone.any():
         values = values.astype(object).map(str).where(~gone, MISSING_LEVEL)
     if isinstance(values.dtype, pd.CategoricalDtype):
@@ -237,14 +234,12 @@ class Condition(NamedTuple):
                 return np.asarray(numbers <= self.threshold)
             return np.asarray((numbers > self.threshold) | (bool(self.levels) & np.isnan(numbers)))
         if set(map(type, self.levels)) == {str}:
-            texts = values.astype(object).map(str)
-            values = texts.where(
-                values.notna(), None if self.operator == UNEQUAL else MISSING_LEVEL
-            )
+            missing = None if self.operator == UNEQUAL else MISSING_LEVEL
+            values = values.astype(object).map(str).where(values.notna(), missing)
         inside = values.isin(list(self.levels)).to_numpy()
-        return (
-            inside if self.operator != UNEQUAL else np.asarray(~inside & values.notna().to_numpy())
-        )
+        if self.operator == UNEQUAL:
+            return np.asarray(~inside & values.notna().to_numpy())
+        return inside
 
 
 def levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> str:
@@ -275,9 +270,8 @@ def rule_text(path: Sequence[Condition]) -> str:
     for name in dict.fromkeys(condition.feature for condition in path):
         conditions = [condition for condition in path if condition.feature == name]
         if conditions[-1].operator not in (UP_TO, ABOVE):
-            texts.append(
-                conditions[-1].text
-            )  # a later split keeps a part of the levels that remained
+            # A later split keeps a part of the levels that remained.
+            texts.append(conditions[-1].text)
             continue
         below = min((c.threshold for c in conditions if c.operator == UP_TO), default=np.inf)
         above = max((c.threshold for c in conditions if c.operator == ABOVE), default=-np.inf)
@@ -287,9 +281,8 @@ def rule_text(path: Sequence[Condition]) -> str:
         elif np.isfinite(below):
             texts.append(f"{name} ≤ {upper}")
         elif np.isfinite(above):
-            texts.append(
-                f"{name} > {lower}{OR_MISSING if all(c.levels for c in conditions) else ''}"
-            )
+            missing = OR_MISSING if all(condition.levels for condition in conditions) else ""
+            texts.append(f"{name} > {lower}{missing}")
         else:
             texts.append(conditions[-1].text)
     return " and ".join(texts)
@@ -375,24 +368,20 @@ def _smallest(n_codes: int) -> type[np.integer]:
     return np.uint8 if n_codes <= 256 else np.int32
 
 
-def _small(codes: NDArray[np.integer], n_codes: int) -> NDArray[np.integer]:
-    return codes.astype(_smallest(n_codes))
-
-
 def candidates_of(
     column: Conditioning, thresholds: str, n_thresholds: int, counts: FloatArray | None = None
 ) -> SplitCandidates:
     """The splits that are tried; ``counts`` say how often a row occurs."""
     if column.kind != "numeric":
         present, codes = np.unique(column.values, return_inverse=True)
-        n_codes = len(present)
-        if column.kind == "ordinal":
-            return SplitCandidates(_small(codes, n_codes), n_codes, levels=present)
-        every = n_codes <= SUBSET_LEVELS
-        subsets = np.zeros((0, n_codes), dtype=bool)
-        if n_codes > 1:
-            subsets = (all_subsets if every else one_against_rest)(n_codes)
-        return SplitCandidates(_small(codes, n_codes), n_codes, levels=present, subsets=subsets)
+        n_codes, subsets = len(present), None
+        if column.kind != "ordinal":
+            subsets = np.zeros((0, n_codes), dtype=bool)
+            if n_codes > 1:
+                every = n_codes <= SUBSET_LEVELS
+                subsets = (all_subsets if every else one_against_rest)(n_codes)
+        codes = codes.astype(_smallest(n_codes))
+        return SplitCandidates(codes, n_codes, levels=present, subsets=subsets)
     values = column.values
     finite = np.isfinite(values)
     if not finite.all():
@@ -426,8 +415,8 @@ def thresholds_at(values: FloatArray, cuts: FloatArray) -> SplitCandidates:
     """Splits at given thresholds: a value on a threshold is on its left."""
     n_codes = len(cuts) + 1
     if len(cuts) > COMPARED:
-        codes = np.searchsorted(cuts, values, side="left")
-        return SplitCandidates(_small(codes, n_codes), n_codes, cuts)
+        codes = np.searchsorted(cuts, values, side="left").astype(_smallest(n_codes))
+        return SplitCandidates(codes, n_codes, cuts)
     above = np.zeros(len(values), dtype=np.uint8)
     for begin in range(0, len(values), BLOCK_COMPARED):
         block = slice(begin, begin + BLOCK_COMPARED)
@@ -479,15 +468,14 @@ def sides_of(
         )
     assert candidates.levels is not None, "a column of levels has them"
     inside = candidates.left_codes(split)
-    levels = (
-        candidates.levels if judge is None else np.union1d(candidates.levels, column.values[judge])
-    )
-    is_left = np.isin(levels, candidates.levels[inside])
+    levels, inside_levels = candidates.levels, candidates.levels[inside]
+    if judge is not None:
+        levels = np.union1d(levels, column.values[judge])
+    is_left = np.isin(levels, inside_levels)
     if column.kind == "ordinal":
-        is_left = levels <= candidates.levels[inside].max()
-    return _side(column, levels[is_left], levels[~is_left]), _side(
-        column, levels[~is_left], levels[is_left]
-    )
+        is_left = levels <= inside_levels.max()
+    left, right = levels[is_left], levels[~is_left]
+    return _side(column, left, right), _side(column, right, left)
 
 
 def _side(column: Conditioning, codes: NDArray[Any], rest: NDArray[Any]) -> Condition:

@@ -41,10 +41,8 @@ def trees_summary(trees: xr.Dataset, feature: str | int | None, _level: float) -
     heads = ["rows", "loss", "best split", "drop", "P", ""]
     title = f"Regions: effects on {output_text(trees)}"
     if alone:
-        feature_text = with_units(
-            str(every[0]["feature"].values), str(every[0]["feature_units"].values)
-        )
-        title = f"Regions: effect of {feature_text} on {output_text(trees)}"
+        name, units = [str(every[0][fact].values) for fact in ("feature", "feature_units")]
+        title = f"Regions: effect of {with_units(name, units)} on {output_text(trees)}"
     # Short outcomes end, and long ones begin, in one place.
     lines = [[*line[:-1], f"{line[-1]:>11}"] for line in lines]
     tables = with_facts(_region_facts(every), title, lines, heads, stubs, "rrrrrl")
@@ -163,10 +161,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     """What P means, and what was required of a split."""
     required = f"A split was made where its drop is at least {setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
-        return [
-            "No test was made. Without a test, splits are also found in noise.",
-            f"{required}.",
-        ]
+        return ["No test was made. Without a test, splits are also found in noise.", f"{required}."]
     notes = [
         f"{required} and P at most {attrs['level']:g}.",
         f"P: permutation p-value (at most {attrs['n_permutations']} permutations) of the "
@@ -319,7 +314,7 @@ def interactions_page(matrix: xr.Dataset, most: int) -> Page:
     )
 
 
-# --- trees of regions as pandas frames ------------------------------------------------------------
+# --- trees of regions as pandas frames, and their words -------------------------------------------
 
 
 # Losses of trees in words.
@@ -340,16 +335,11 @@ LOSSES_LEFT = {
 BELOW_DROP, ABOVE_LEVEL, UNCONFIRMED, PRUNED = "drop", "level", "unconfirmed", "pruned"
 
 
-# --- regions and interactions ---------------------------------------------------------------------
-
-
 def trees_of(results: xr.Dataset) -> list[xr.Dataset]:
     """The trees of all features, each without padding."""
     if "feature" not in results.dims:
         return [check_tree(results)]
-    return [
-        check_tree(results.isel(feature=position)) for position in range(results.sizes["feature"])
-    ]
+    return [check_tree(results.isel(feature=k)) for k in range(results.sizes["feature"])]
 
 
 def loss_places(trees: xr.Dataset) -> tuple[str, str]:
@@ -401,18 +391,10 @@ def _glance_tree(tree: xr.Dataset) -> dict[str, object]:
 
 def tidy_interactions(matrix: xr.Dataset, _level: float) -> pd.DataFrame:
     """A line a pair of an effect and a conditioning column."""
-    shape = matrix["loss_drop"].shape
-    frame = pd.DataFrame(
-        {
-            "term": np.repeat(matrix["feature"].values, shape[1]),
-            "conditioning": np.tile(matrix["conditioning"].values, shape[0]),
-            "loss": np.repeat(matrix["loss"].values, shape[1]),
-            "loss_drop": matrix["loss_drop"].values.ravel(),
-            "best_split": matrix["best"].values.ravel(),
-            "p_value": matrix["pvalue"].values.ravel(),
-            "p_value_adjusted": matrix["pvalue_adjusted"].values.ravel(),
-        }
-    )
+    variables = matrix[["loss", "loss_drop", "best", "pvalue", "pvalue_adjusted"]]
+    pairs = variables.reset_coords(drop=True).to_dataframe(["feature", "conditioning"])
+    pairs.columns = ["loss", "loss_drop", "best_split", "p_value", "p_value_adjusted"]
+    frame = pairs.rename_axis(index={"feature": "term"}).reset_index()
     return frame[frame["term"] != frame["conditioning"]].reset_index(drop=True)
 
 
@@ -468,11 +450,10 @@ def thresholds(attrs: dict[Hashable, Any]) -> str:
 def loss_units(results: xr.Dataset, feature_units: str) -> str:
     """Units of the loss, with those that are known by their names."""
     units = str(results["loss"].attrs["units"])
-    replacements = (
-        ("output units", results.attrs.get("output_units", "")),
-        ("feature unit", unit_word(feature_units)),
-    )
-    for general, unit in replacements:
-        if unit:
-            units = units.replace(general, str(unit))
+    known = {
+        "output units": str(results.attrs.get("output_units", "")),
+        "feature unit": unit_word(feature_units),
+    }
+    for general, unit in known.items():
+        units = units.replace(general, unit or general)
     return units

@@ -12,24 +12,12 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.words import first_rows, shown, warn
-from rhale_stats.arrays.moments import (
-    FloatArray,
-    IntArray,
-    merge,
-    selected,
-)
+from rhale_stats.arrays.moments import FloatArray, IntArray, merge, selected
 from rhale_stats.bins.description import describe
 from rhale_stats.local.rows import Rows, columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.search import SplitTree, TreeNode, Verdict, Work
-from rhale_stats.regional.splits import (
-    ROOT_RULE,
-    Condition,
-    as_json,
-    frame_of,
-    of_json,
-    rule_text,
-)
+from rhale_stats.regional.splits import ROOT_RULE, Condition, as_json, frame_of, of_json, rule_text
 from rhale_stats.schema.checks import is_chunked
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position, labels_kept
@@ -155,11 +143,8 @@ def cut_back(
 
 def _above(nodes: Sequence[TreeNode], number: int) -> set[int]:
     """Nodes on the way to a node."""
-    ancestors: set[int] = set()
-    while nodes[number].parent >= 0:
-        number = nodes[number].parent
-        ancestors.add(number)
-    return ancestors
+    parent = nodes[number].parent
+    return set() if parent < 0 else {parent, *_above(nodes, parent)}
 
 
 def held_out_loss(
@@ -172,12 +157,11 @@ def held_out_loss(
     """Mean loss of held-out rows about the effects that the kept rows have in their regions."""
     total, weight = 0.0, 0.0
     for region in regions:
-        inside = [
-            tree.within(tree.nodes[region].path, rows) for rows in (training_rows, held_out_rows)
-        ]
-        if len(inside[1]):
-            share = float(_weights(problem, inside[1]).sum())
-            loss = _distance(problem, *inside)
+        path = tree.nodes[region].path
+        training, held_out = [tree.within(path, rows) for rows in (training_rows, held_out_rows)]
+        if len(held_out):
+            share = float(_weights(problem, held_out).sum())
+            loss = _distance(problem, training, held_out)
             if np.isfinite(loss):
                 total += share * loss
                 weight += share
@@ -225,19 +209,17 @@ ROOT_ALONE = PruningPath(
 def as_variables(pruning: PruningPath, units: str) -> dict[str, xr.Variable]:
     """The sequence of trees as variables over ``pruning``."""
     about = {
-        "pruning_price": ("smallest penalty per region at which the tree is optimal", units),
-        "pruning_n_regions": ("regions of the tree", "1"),
-        "pruning_loss": ("cross-validated loss of the tree", units),
-        "pruning_loss_se": ("standard error of the cross-validated loss", units),
+        "price": ("smallest penalty per region at which the tree is optimal", units),
+        "n_regions": ("regions of the tree", "1"),
+        "loss": ("cross-validated loss of the tree", units),
+        "loss_se": ("standard error of the cross-validated loss", units),
     }
-    values = (pruning.price, pruning.n_regions, pruning.loss, pruning.loss_se)
     return {
-        name: xr.Variable("pruning", array, {"long_name": text, "units": unit})
-        for (name, (text, unit)), array in zip(about.items(), values, strict=True)
+        f"pruning_{name}": xr.Variable(
+            "pruning", getattr(pruning, name), {"long_name": text, "units": unit}
+        )
+        for name, (text, unit) in about.items()
     }
-
-
-# --- a tree of regions as a labelled Dataset ------------------------------------------------------
 
 
 ABOUT_REGION = {"long_name": "region of the row, -1 for none"}
@@ -480,9 +462,7 @@ class Placing(NamedTuple):
 
     def __call__(self, table: pd.DataFrame) -> IntArray:
         """Region of every row of a table, -1 for none."""
-        columns_given = {
-            str(name): table.iloc[:, position] for position, name in enumerate(table.columns)
-        }
+        columns_given = {str(name): column for name, column in table.items()}
         inside = np.zeros((len(self.regions), len(table)), dtype=bool)
         inside[0] = True
         for number, (condition, parent) in enumerate(

@@ -17,13 +17,20 @@ import numpy as np
 import pandas as pd
 
 from rhale_stats.answers.numbers import AnswerLine, Ends, percent
-from rhale_stats.answers.sentences import HARDLY, YES, pvalue_text
+from rhale_stats.answers.sentences import HARDLY, NOT_SHOWN, YES, pvalue_text
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text, plain, shorter
 from rhale_stats.reporting import pictures
-from rhale_stats.reporting.reading import Group, ReportContent, ReportFeature
-from rhale_stats.reporting.words import MINUS, number_text, t, typeset, with_interval
+from rhale_stats.reporting.reading import (
+    MINUS,
+    Group,
+    ReportContent,
+    ReportFeature,
+    number_text,
+    typeset,
+    with_interval,
+)
 
 # A spreadsheet reads a cell that begins with one of these as a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -98,11 +105,23 @@ MAX_FIRST = 3
 
 # What the template of a section shows, by name.
 Section: TypeAlias = dict[str, Any]
+# What the sections answer.
+QUESTIONS = {
+    "points": "Main points",
+    "trust": "Can the model be trusted on these rows?",
+    "which": "Which features matter?",
+    "features": "How does each feature act?",
+    "together": "Which features act together?",
+    "sure": "How sure are these numbers?",
+    "again": "Settings and data",
+}
+# What stands where nothing is known.
+NO_VALUE = "–"
 
 
 def section(anchor: str, **values: Any) -> Section:
     """A section; its anchor is also the name of its question and of its template."""
-    head = {"anchor": anchor, "question": getattr(t, anchor), "template": f"{anchor}.html.j2"}
+    head = {"anchor": anchor, "question": QUESTIONS[anchor], "template": f"{anchor}.html.j2"}
     return {**head, **values}
 
 
@@ -173,25 +192,28 @@ def page_of(
         section("sure", terms=list(content.limits.items())),
         _again(content),
     ]
-    title = title or t.title.format(output=content.output)
+    title = title or f"What moves {content.output}"
     return ReportPage(title, content.about, content.software, tuple(sections))
 
 
 def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None) -> ReportPage:
     """The pages of several outputs as one, the output of each in a part of its own."""
     first = next(iter(pages.values()))
-    title = title or t.title.format(output=", ".join(pages))
+    title = title or f"What moves {', '.join(pages)}"
     return ReportPage(title, first.about, first.software, (), dict(pages))
 
 
 def _points(content: ReportContent) -> Section:
-    note = t.note.format(
-        threshold=number_text(content.threshold),
-        share=percent(content.threshold_share),
-        of=content.matters_of,
-        model=t.with_refits
-        if content.examined
-        else (t.with_parameters if content.parameters else t.as_given),
+    held = "the model is taken as given"
+    if content.examined:
+        held = f"those of changes in the data hold refits of the model, for the rest {held}"
+    elif content.parameters:
+        held = "those of effects hold the estimated parameters of the model"
+    note = (
+        f"The report describes the predictions of the model, not causes. Intervals say how far a "
+        f"number would move with another sample of rows; {held}. “Matters” means more than "
+        f"{number_text(content.threshold)}, {percent(content.threshold_share)} of the standard "
+        f"deviation of the {content.matters_of}. “Rows” are the cases in the data."
     )
     return section("points", sentences=content.points, note=note)
 
@@ -201,12 +223,11 @@ def _trust(content: ReportContent) -> Section:
     assert trust is not None
     tables = []
     if trust.calibration:
-        heads = [(head, k > 0) for k, head in enumerate(t.calibration_heads.split("|"))]
-        tables.append(table(t.calibration, heads, trust.calibration))
+        names = ("rows", "mean predicted", "mean observed", "observed less predicted")
+        heads = [("prediction", False), *((name, True) for name in names)]
+        caption = "Rows sorted by prediction, in groups of equal size"
+        tables.append(table(caption, heads, trust.calibration))
     return section("trust", stats=trust.scores, sentences=trust.sentences, tables=tables)
-
-
-# --- which features -------------------------------------------------------------------------------
 
 
 def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Section:
@@ -215,11 +236,18 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
     n_in_data = sum(line.in_data == YES for line in lines)
     matter = sum(line.matters == YES for line in lines)
     hidden = sum((line.matters, line.rows_differ) == (HARDLY, YES) for line in lines)
-    answer = t.which_answer.format(matter=matter, n=count_text(len(features), "feature"))
+    n_features = count_text(len(features), "feature")
+    answer = f"{matter} of {n_features} matter on average."
     if content.examined:
-        answer = t.which_in_data.format(there=n_in_data, n=count_text(len(features), "feature"))
+        answer = (
+            f"{n_in_data} of {n_features} have an average effect in the data. Changes are between "
+            f"the values below which 10 % and 90 % of the rows are; the picture shows sizes in the "
+            f"model."
+        )
+    elif hidden == 1:
+        answer += " 1 more hardly matters on average, but matters for single rows."
     elif hidden:
-        answer += " " + (t.which_hidden_one if hidden == 1 else t.which_hidden.format(n=hidden))
+        answer += f" {hidden} more hardly matter on average, but matter for single rows."
     parts = {feature.line.feature: feature.anchor for feature in pictured}
     first = pictured[:MAX_FIRST]
     return section(
@@ -229,6 +257,18 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
         picture=pictures.overview_picture(content, pictured or features[:MAX_PICTURES]),
         table=ranking(content, features, parts, ranking_link(content)),
     )
+
+
+ALL_FEATURES = "Features, the largest effects first"
+HEADS_OF_NUMBERS = ("change in the data", "change in the model")
+HEADS = (
+    *("feature", "from, to", "change in the model", "matters on average?"),
+    *("shape of the average", "rows differ?", "differ most by", "curve reliable?"),
+)
+HEADS_IN_DATA = (
+    *("feature", "from, to", "change in the data", "in the data?", "change in the model"),
+    *("shape in the model", "rows differ?", "differ most by", "curve reliable?"),
+)
 
 
 def ranking(
@@ -245,20 +285,21 @@ def ranking(
                 target=targets.get(line.feature, ""),
                 code=line.feature if line.label != line.feature else "",
             ),
-            feature.usual or t.no_value,
+            feature.usual or NO_VALUE,
             *_effects(line, of_data=content.examined),
-            typeset(line.shape) or t.no_shape,
+            typeset(line.shape) or "levels have no order",
             _rows_differ(line),
-            feature.split or t.no_split,
-            typeset(line.unreliable) or t.no_warning,
+            feature.split or "no column found",
+            typeset(line.unreliable) or "no warning",
         ]
         for feature in features
         for line in [feature.line]
     ]
-    left = len(content.features) - len(features)
-    caption = t.which_table if not left else t.which_table_first.format(n=len(features))
-    texts = t.which_heads_in_data if content.examined else t.which_heads
-    heads = [(text, text in t.which_numbers) for text in texts.split("|")]
+    caption = ALL_FEATURES
+    if len(features) < len(content.features):
+        caption = f"The first {len(features)} features, the largest effects first"
+    texts = HEADS_IN_DATA if content.examined else HEADS
+    heads = [(text, text in HEADS_OF_NUMBERS) for text in texts]
     return table(caption, heads, lines, wide=True, link=link)
 
 
@@ -266,7 +307,7 @@ def _effects(line: AnswerLine, *, of_data: bool) -> list[Cell | str]:
     """The change in the data, its verdict and the change in the model; or the latter alone."""
     sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
     data, model = (
-        Cell(*with_interval(value, ends)) if np.isfinite(value) else t.no_value
+        Cell(*with_interval(value, ends)) if np.isfinite(value) else NO_VALUE
         for value, ends in sizes
     )
     return [data, line.in_data, model] if of_data else [model, line.matters]
@@ -274,16 +315,17 @@ def _effects(line: AnswerLine, *, of_data: bool) -> list[Cell | str]:
 
 def _rows_differ(line: AnswerLine) -> str:
     """Whether rows differ, and whether new rows confirm it."""
-    if line.rows_differ == YES and line.differs_in_data in t.differs:
-        return str(t.differs[line.differs_in_data])
+    confirmed = {YES: "yes, in the data too", NOT_SHOWN: "in the model only"}
+    if line.rows_differ == YES:
+        return confirmed.get(line.differs_in_data, YES)
     return line.rows_differ
 
 
 def ranking_link(content: ReportContent) -> Link:
     """The table of features as CSV."""
-    heads = t.which_data_heads.split("|")
-    lines = [[record[head] for head in heads] for record in map(record_of, content.features)]
-    return csv_link("features", heads, lines)
+    records = list(map(record_of, content.features))
+    heads = list(records[0])
+    return csv_link("features", heads, [[record[head] for head in heads] for record in records])
 
 
 def record_of(feature: ReportFeature) -> dict[str, Any]:
@@ -297,11 +339,11 @@ def record_of(feature: ReportFeature) -> dict[str, Any]:
         **_size_record("in_data", line.in_data_change, line.in_data_ci),
         "in_data_verdict": line.in_data,
         **_size_record("change", line.usual_change, line.usual_change_ci),
+        "differs_in_data": line.differs_in_data,
         **_size_record("importance", line.importance, line.importance_ci),
         "matters": line.matters,
         **_size_record("row_spread", line.row_spread, line.row_spread_ci),
         "rows_differ": line.rows_differ,
-        "differs_in_data": line.differs_in_data,
         "shape": line.shape,
         "split": feature.split,
         "warning": line.unreliable,
@@ -310,9 +352,6 @@ def record_of(feature: ReportFeature) -> dict[str, Any]:
 
 def _size_record(name: str, value: float, ends: Ends) -> dict[str, float]:
     return {name: value, f"{name}_lower": ends[0], f"{name}_upper": ends[1]}
-
-
-# --- how each acts --------------------------------------------------------------------------------
 
 
 def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_open: int) -> Section:
@@ -324,7 +363,9 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
             "headline": feature.headline,
             "sentences": feature.sentences,
             "picture": pictures.feature_picture(feature, k + 2, content),
-            "left_out": t.levels_left_out.format(n=feature.left_out) if feature.left_out else "",
+            "left_out": f"Levels with fewer than 5 rows are not shown: {feature.left_out}."
+            if feature.left_out
+            else "",
             "tree": _tree(feature),
             "rules": [group.rule for group in _with_values(feature)],
             "table": values_table(feature),
@@ -337,15 +378,21 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
     rest = ""
     if left:
         names = ", ".join(left[:MAX_PICTURES]) + (", …" if len(left) > MAX_PICTURES else "")
-        count = count_text(len(left), "feature")
-        rest = t.rest.format(n=count, names=names, table=t.which_table)
-    return section("features", answer=t.features_answer, features=parts, rest=rest)
+        rest = (
+            f"No pictures are shown of {count_text(len(left), 'feature')}: {names}. Their numbers "
+            f"are in the table “{ALL_FEATURES}”."
+        )
+    answer = (
+        "Each part says what the model does with one feature. Black and grey are about the average "
+        "and how sure it is; colour is about single rows and groups of rows."
+    )
+    return section("features", answer=answer, features=parts, rest=rest)
 
 
 def values_table(feature: ReportFeature) -> ReportTable:
     """The values of a picture, also as CSV."""
     curve = feature.curve
-    heads = [feature.shown, t.effect, t.lower.format(band=feature.band), t.upper, t.rows_title]
+    heads = [feature.shown, "effect", f"{feature.band}, lower", "upper", pictures.ROWS_TITLE]
     columns: list[Any] = [curve.y, curve.low, curve.high, rows_near(feature)]
     for group in _with_values(feature):
         heads.append(group.rule)
@@ -353,14 +400,14 @@ def values_table(feature: ReportFeature) -> ReportTable:
     lines, data = [], []
     for k in range(len(curve.y)):
         values = [float(column[k]) for column in columns]
-        texts = [t.no_value if np.isnan(value) else number_text(value) for value in values]
+        texts = [NO_VALUE if np.isnan(value) else number_text(value) for value in values]
         if np.isfinite(values[3]):
             texts[3] = f"{values[3]:,.0f}"
         lines.append([pictures.place_of(feature, k), *texts])
         is_text = feature.levels or are_dates(feature.line.feature_units)
         data.append([pictures.place_of(feature, k) if is_text else float(curve.x[k]), *values])
     link = csv_link(feature.line.feature, heads, data)
-    caption = t.values_table.format(feature=feature.line.label)
+    caption = f"Values of {feature.line.label}"
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
 
 
@@ -386,7 +433,7 @@ def _tree(feature: ReportFeature) -> dict[str, Any] | None:
     if not feature.groups:
         return None
     return {
-        "head": t.tree_head.format(feature=feature.line.label),
+        "head": f"Groups of rows in which {feature.line.label} acts differently",
         "branches": branches(feature.groups),
         "panels": () if feature.levels else pictures.group_panels(feature),
     }
@@ -405,18 +452,23 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
     return roots
 
 
-# --- pairs, settings ------------------------------------------------------------------------------
-
-
 def _together(content: ReportContent) -> Section:
     if content.n_pairs is None:
-        return section("together", answer=t.together_unknown, table=None)
+        answer = "No feature's rows differ enough to look for what makes them differ."
+        return section("together", answer=answer, table=None)
     pairs, n_tried = content.pairs, count_text(content.n_pairs, "feature")
+    answer = f"Splits of the rows were looked for in {n_tried}, by all other columns."
     if not pairs:
-        return section("together", answer=t.together_none.format(n=n_tried), table=None)
+        answer += " None stands by its permutation test."
+        return section("together", answer=answer, table=None)
+    answer += (
+        " Listed is the best split of each where its permutation test stands after adjustment for "
+        "all of these, with the share of the differences between rows that it takes away."
+    )
     # With parameters in the other intervals there is no P.
     n_heads = 4 if content.parameters else 5
-    heads = [(head, k > 2) for k, head in enumerate(t.together_heads.split("|"))][:n_heads]
+    names = ("effect of", "differs by", "split", "share explained", "adjusted P")
+    heads = [(head, k > 2) for k, head in enumerate(names[:n_heads])]
     data = [list(pair.values())[:n_heads] for pair in pairs]
     shown = [
         {**pair, "drop": percent(pair["drop"]), "pvalue": pvalue_text(pair["pvalue"])}
@@ -424,20 +476,19 @@ def _together(content: ReportContent) -> Section:
     ]
     lines = [list(pair.values())[:n_heads] for pair in shown]
     link = csv_link("pairs", [head for head, _ in heads], data)
-    answer = t.together_lead.format(n=n_tried)
-    shown_table = table(t.together_table, heads, lines, link=link)
-    return section("together", answer=answer, table=shown_table)
+    strongest = table("Strongest pairs", heads, lines, link=link)
+    return section("together", answer=answer, table=strongest)
 
 
 def _again(content: ReportContent) -> Section:
-    lines = [[name, value] for name, value in content.settings.items()]
-    heads = [(head, False) for head in t.settings_heads.split("|")]
+    lines = list(content.settings.items())
+    heads = [("setting", False), ("value", False)]
     return section(
         "again",
-        answer=t.again_answer,
+        answer="All numbers of this report are inside this file, and need no network.",
         links=[json_link("report", everything(content)), ranking_link(content)],
         call=content.call,
-        table=table(t.settings, heads, lines),
+        table=table("The call, settings and versions", heads, lines),
     )
 
 

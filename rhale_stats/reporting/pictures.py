@@ -20,6 +20,7 @@ from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.reading import (
+    MINUS,
     Bars,
     Group,
     PictureCurve,
@@ -27,8 +28,9 @@ from rhale_stats.reporting.reading import (
     ReportFeature,
     ReportSize,
     Windows,
+    number_text,
+    typeset,
 )
-from rhale_stats.reporting.words import MINUS, number_text, t, typeset
 
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
@@ -73,9 +75,7 @@ def spanning(values: Iterable[float], start: float, end: float, *, room: float =
     return Scale(float(low - spare), float(high + spare), start, end)
 
 
-def fair(
-    numbers: Iterable[float], about: Iterable[float], start: float, end: float, room: float
-) -> Scale:
+def fair(numbers: Iterable[float], about: Iterable[float], start: float, end: float) -> Scale:
     """A scale of these numbers; of what is ``about`` them it holds up to their range beyond.
 
     One cell of few rows, whose band is wide, shall not flatten the rest.
@@ -83,9 +83,9 @@ def fair(
     finite = np.asarray([value for value in numbers if np.isfinite(value)], float)
     reach = np.ptp(finite) if finite.size else 0.0
     if not reach:
-        return spanning([*finite, *about], start, end, room=room)
+        return spanning([*finite, *about], start, end, room=0.02)
     ends = finite.min() - reach, finite.max() + reach
-    return spanning([*finite, *np.clip(np.asarray([*about]), *ends)], start, end, room=room)
+    return spanning([*finite, *np.clip(np.asarray([*about]), *ends)], start, end, room=0.02)
 
 
 def tick_texts(values: FloatArray, units: str = "") -> list[str]:
@@ -109,11 +109,10 @@ def tick_texts(values: FloatArray, units: str = "") -> list[str]:
 
 def text_width(text: str) -> float:
     """Room that a text needs, in pixels."""
-    widths = (
+    return sum(
         WIDE_LETTER if letter in "mwMW" else CAPITAL if letter.isupper() else LETTER
         for letter in text
     )
-    return sum(widths)
 
 
 def wrapped(text: str, room: float) -> list[str]:
@@ -204,22 +203,15 @@ class Drawing:
             if len(points) > 1:
                 self.path(kind, points)
 
-    def area(
-        self,
-        kind: str,
-        x: FloatArray,
-        ends: tuple[FloatArray, FloatArray],
-        scales: tuple[Scale, Scale],
-    ) -> None:
-        """The area between two curves."""
-        across, up = scales
-        low, high = np.clip(np.asarray(ends), up.low, up.high)
-        for run in runs(np.isfinite(x) & np.isfinite(low) & np.isfinite(high)):
-            upper, back = (
-                [(across(a), up(b)) for a, b in zip(x[run], end[run], strict=True)]
+    def band(self, curve: PictureCurve, across: Scale, up: Scale) -> None:
+        """The area between the ends of the band of a curve."""
+        low, high = np.clip([curve.low, curve.high], up.low, up.high)
+        for run in runs(np.isfinite(curve.x) & np.isfinite(low) & np.isfinite(high)):
+            upper, lower = (
+                [(across(a), up(b)) for a, b in zip(curve.x[run], end[run], strict=True)]
                 for end in (high, low)
             )
-            self.path(kind, upper + back[::-1], closed=True)
+            self.path("band", upper + lower[::-1], closed=True)
 
     def markup(self, kind: str, caption: str, described: str) -> Markup:
         """The picture for HTML, named by the elements of these two ids."""
@@ -254,6 +246,7 @@ COLUMNS = 40
 ABOVE, STRIP, ROWS, LINE, GAP = 250.0, 120.0, 34.0, 34.0, 30.0
 # The first four groups have marks of their own.
 MAX_GROUPS = 4
+ROWS_TITLE = "Rows"
 
 
 @dataclass(frozen=True)
@@ -263,9 +256,6 @@ class Dot:
     name: str
     marks: tuple[tuple[str, ReportSize], ...]
     quantiles: FloatArray | None = None
-
-
-# --- dot charts -----------------------------------------------------------------------------------
 
 
 def overview(features: Sequence[ReportFeature], threshold: float, width: float) -> Drawing:
@@ -280,29 +270,32 @@ def overview(features: Sequence[ReportFeature], threshold: float, width: float) 
         )
         for line in (feature.line for feature in features)
     ]
-    return dots(lines, width, (0.0, threshold), field_to=threshold, from_zero=True)
+    return dots(lines, width, (0.0, threshold), small=threshold)
 
 
 def dots(
     lines: Sequence[Dot],
     width: float,
-    shown: Sequence[float] = (0.0,),
+    shown: Sequence[float],
     *,
-    field_to: float = np.nan,
-    from_zero: bool = False,
+    small: float | None = None,
     linked: bool = False,
 ) -> Drawing:
-    """Values with intervals, a line each; ``shown`` are numbers that the scale must hold."""
+    """Values with intervals, a line each; ``shown`` are numbers that the scale must hold.
+
+    With ``small``, below which sizes hardly matter, the scale begins at 0.
+    """
     room = min(max(text_width(line.name) for line in lines) + 16, 0.38 * width)
     numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
     scale = spanning(numbers, room, width - 14, room=0.04)
-    if from_zero:
-        scale = Scale(0.0, scale.high, room, width - 14)
     bottom = 8 + LINE * len(lines)
     drawing = Drawing(width, bottom + 24)
-    if np.isfinite(field_to):
-        drawing.rect("small", room, 8, scale(min(field_to, scale.high)) - room, bottom - 8)
-    _across(drawing, scale, 8, bottom, 7 if width > NARROW else 5)
+    if small is not None:
+        scale = replace(scale, low=0.0)
+        drawing.rect("small", room, 8, scale(min(small, scale.high)) - room, bottom - 8)
+    for value, text in scale.ticks(7 if width > NARROW else 5):
+        drawing.line("grid", scale(value), 8, scale(value), bottom)
+        drawing.text("mid", scale(value), bottom + 17, text)
     if scale.low < 0 < scale.high:
         drawing.line("zero", scale(0), 8, scale(0), bottom)
     middles = [8 + LINE * (k + 0.5) for k in range(len(lines))]
@@ -312,20 +305,15 @@ def dots(
             "link", [(scale(a), b) for a, b in zip(values, middles, strict=True) if np.isfinite(a)]
         )
     for line, middle in zip(lines, middles, strict=True):
-        _named(drawing, line.name, room, middle)
+        texts = wrapped(line.name, room - 10)
+        for k, text in enumerate(texts):
+            drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
         if line.quantiles is not None:
             _sideways(drawing, line.quantiles, scale, middle)
         offset = 5.5 if len(line.marks) > 1 else 0
         for (kind, size), sign in zip(line.marks, (-1, 1), strict=False):
             _mark(drawing, kind, size, scale, middle + sign * offset)
     return drawing
-
-
-def _named(drawing: Drawing, name: str, room: float, middle: float) -> None:
-    """The name of a line, in one row or two."""
-    texts = wrapped(name, room - 10)
-    for k, text in enumerate(texts):
-        drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
 
 
 def _numbers(line: Dot) -> list[float]:
@@ -372,13 +360,6 @@ def _halves(
             drawing.rect(kind, middle - half, first, 2 * half, last - first)
 
 
-def _across(drawing: Drawing, scale: Scale, top: float, bottom: float, most: int) -> None:
-    """Vertical lines of a grid, with numbers below."""
-    for value, text in scale.ticks(most):
-        drawing.line("grid", scale(value), top, scale(value), bottom)
-        drawing.text("mid", scale(value), bottom + 17, text)
-
-
 # --- features -------------------------------------------------------------------------------------
 
 
@@ -395,14 +376,14 @@ def of_difference(feature: ReportFeature, width: float, least: float) -> Drawing
     """Two levels: their difference on average, in groups, and in single rows."""
     assert feature.difference is not None
     size, quantiles = feature.difference
-    lines = [Dot(t.all_rows, (("average", size),))]
+    lines = [Dot("all rows", (("average", size),))]
     lines += [
         Dot(group.rule, (("part", group.difference),))
         for group in feature.leaves
         if group.difference is not None
     ]
     if quantiles is not None:
-        lines.append(Dot(t.single_rows, (), quantiles))
+        lines.append(Dot("single rows", (), quantiles))
     return dots(lines, width, (0.0, -least / 2, least / 2))
 
 
@@ -435,9 +416,9 @@ def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
     bottom = 10.0 + ABOVE
     step = feature.windows.step if feature.windows else ""
     parts: tuple[tuple[Any, str, Callable[..., None], float], ...] = (
-        (feature.windows, t.strip_title.format(step=step), _strip, STRIP),
-        (feature.outcome, t.outcome_title, _outcomes, STRIP),
-        (feature.counts, t.rows_title, _counts, ROWS),
+        (feature.windows, f"Change for single rows, +{step}", _strip, STRIP),
+        (feature.outcome, "Observed (dots), predicted (line)", _outcomes, STRIP),
+        (feature.counts, ROWS_TITLE, _counts, ROWS),
     )
     for shown, title, draw, height in parts:
         if shown:
@@ -465,12 +446,12 @@ def _upper(
     numbers = np.concatenate([curve.y, *(group.y for group in groups)])
     ends = [middle - least / 2, middle + least / 2]
     band = np.concatenate([curve.low, curve.high])
-    up = fair([0.0, *ends, *numbers], band, top + ABOVE, top, 0.02)
+    up = fair([0.0, *ends, *numbers], band, top + ABOVE, top)
     for stretch in feature.stretches:
         start, end = map(across, stretch)
         drawing.rect("few", start, top, end - start, ABOVE)
     _levels_of(drawing, up, across)
-    drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
+    drawing.band(curve, across, up)
     for number, group in enumerate(groups):
         drawing.curve(f"group g{number}", group.x, group.y, across, up)
     sure = reliable(curve.x, feature.stretches)
@@ -510,9 +491,8 @@ def _levels_of(drawing: Drawing, up: Scale, across: Scale, most: int = 6) -> Non
 def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> None:
     """Changes of single rows: middle half thick, middle 80 % thin, average as a dot."""
     middle_half = windows.quantiles[:, [1, 3]].ravel()
-    up = fair(
-        [0.0, *middle_half, *windows.mean], windows.quantiles.ravel(), top + STRIP, top + 6, 0.02
-    )
+    quantiles = windows.quantiles.ravel()
+    up = fair([0.0, *middle_half, *windows.mean], quantiles, top + STRIP, top + 6)
     _levels_of(drawing, up, across, 4)
     changes = np.clip(windows.quantiles, up.low, up.high)
     for left, right, quantiles in zip(windows.left, windows.right, changes, strict=True):
@@ -554,18 +534,15 @@ def of_group(group: Group, feature: ReportFeature, number: int, width: float) ->
         np.concatenate([getattr(curve, name) for curve in curves for name in names])
         for names in (["y"], ["low", "high"])
     ]
-    up = fair([0.0, *numbers], band, top + height, top, 0.02)
+    up = fair([0.0, *numbers], band, top + height, top)
     _levels_of(drawing, up, across, 4)
     curve = group.curve
-    drawing.area("band", curve.x, (curve.low, curve.high), (across, up))
+    drawing.band(curve, across, up)
     drawing.curve("average thin", feature.curve.x, feature.curve.y, across, up)
     drawing.curve(f"group g{number % MAX_GROUPS}", curve.x, curve.y, across, up)
     for value, text in across.ticks(4, feature.line.feature_units):
         drawing.text("mid", across(value), top + height + 17, text)
     return drawing
-
-
-# --- key ------------------------------------------------------------------------------------------
 
 
 def mark_of(kind: str, number: int = 0) -> Drawing:
@@ -622,9 +599,7 @@ def _picture(
 ) -> Picture:
     caption, alt = words
     ids = (f"{anchor}-caption", f"{anchor}-alt")
-    wide, narrow = (
-        draw(width).markup(kind, *ids) for kind, width in (("wide", WIDE), ("narrow", NARROW))
-    )
+    wide, narrow = draw(WIDE).markup("wide", *ids), draw(NARROW).markup("narrow", *ids)
     return Picture(caption, wide, key, anchor, number, alt, narrow)
 
 
@@ -642,50 +617,52 @@ def rows_text(n_rows: int) -> str:
 def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
     """How much each feature moves the predictions."""
     first = " ".join(
-        t.which_alt_one.format(
-            name=line.label,
-            average=number_text(line.importance),
-            rows=number_text(line.row_spread),
-        )
+        f"{line.label}: average {number_text(line.importance)}, "
+        f"rows {number_text(line.row_spread)}."
         for line in (feature.line for feature in features[:MAX_VALUES])
     )
-    alt = t.which_alt.format(n=count_text(len(features), "feature"), first=first)
-    threshold = number_text(content.threshold)
-    key = (
-        (mark_of("average").swatch(), t.average_key),
-        (mark_of("rows").swatch(), t.rows_key),
-        (mark_of("small").swatch(), t.which_key.format(threshold=threshold)),
+    alt = (
+        f"Dot chart of {count_text(len(features), 'feature')}. {first} All values are in the table "
+        f"below."
     )
-    caption = t.which_caption.format(level=percent(content.level))
-    return _picture(
-        "overview",
-        1,
-        lambda width: overview(features, content.threshold, width),
-        (caption, alt),
-        key,
+    texts = {
+        "average": "on average: standard deviation of the average curve over the rows",
+        "rows": "single rows: how far their curves are from the average curve",
+        "small": f"below {number_text(content.threshold)}: hardly matters",
+    }
+    key = tuple((mark_of(kind).swatch(), text) for kind, text in texts.items())
+    caption = (
+        f"How much each feature moves the predictions: on average, and differently for single "
+        f"rows, with {percent(content.level)} intervals."
     )
+
+    def draw(width: float) -> Drawing:
+        return overview(features, content.threshold, width)
+
+    return _picture("overview", 1, draw, (caption, alt), key)
 
 
 def feature_picture(feature: ReportFeature, number: int, content: ReportContent) -> Picture:
     """The effect of one feature."""
-    caption = t.curve_caption
+    caption = _curve_caption(feature, content)
     if feature.difference is not None:
-        caption = t.two_caption.format(
-            first=feature.levels[0],
-            second=feature.levels[1],
-            feature="{feature}",
-            output="{output}",
+        first, second = feature.levels
+        caption = (
+            f"Output at {second} less that at {first}: effect of {feature.shown} on "
+            f"{content.shown}."
         )
-    words = (
-        caption.format(feature=feature.shown, output=content.shown),
-        described(feature, content),
-    )
-    return _picture(
-        f"{feature.anchor}-picture",
-        number,
-        lambda width: of_feature(feature, width, 4 * content.threshold),
-        words,
-        key_of(feature),
+
+    def draw(width: float) -> Drawing:
+        return of_feature(feature, width, 4 * content.threshold)
+
+    words = (caption, described(feature, content))
+    return _picture(f"{feature.anchor}-picture", number, draw, words, key_of(feature))
+
+
+def _curve_caption(feature: ReportFeature, content: ReportContent) -> str:
+    return (
+        f"Effect of {feature.shown} on {content.shown} (accumulated local effects). 0 is the "
+        f"average prediction."
     )
 
 
@@ -702,28 +679,25 @@ def largest_picture(feature: ReportFeature, content: ReportContent) -> Picture:
 
 def key_of(feature: ReportFeature) -> Key:
     """The marks that a picture has, and what they mean."""
+    average = f"average of all rows, with its {feature.band}"
+    bars = "single rows: middle half (wide bar), middle 80 % (narrow bar)"
     if feature.levels:
-        average = mark_of("average"), t.average_of_level.format(band=feature.band)
-        of_groups = any(group.difference for group in feature.leaves)
-        of_rows = feature.difference is not None and feature.difference[1] is not None
-        key = [
-            average,
-            *([(mark_of("part"), t.part_key)] if feature.difference and of_groups else []),
-            *([(mark_of("across"), t.across_key)] if of_rows else []),
-        ]
+        key = [(mark_of("average"), average)]
+        if feature.difference and any(group.difference for group in feature.leaves):
+            key.append((mark_of("part"), "groups of rows"))
+        if feature.difference is not None and feature.difference[1] is not None:
+            key.append((mark_of("across"), bars))
     else:
-        groups = enumerate(feature.leaves[:MAX_GROUPS])
-        key = [
-            (mark_of("band"), t.band_key.format(band=feature.band)),
-            *((mark_of("group", number), _group_text(group)) for number, group in groups),
-            *([(mark_of("few"), t.few_key)] if feature.stretches else []),
-            *([(mark_of("strip"), t.strip_key)] if feature.windows else []),
-        ]
+        key = [(mark_of("band"), average)]
+        for number, group in enumerate(feature.leaves[:MAX_GROUPS]):
+            key.append((mark_of("group", number), f"{group.rule} ({rows_text(group.n_rows)})"))
+        if feature.stretches:
+            few = "shape not known: few rows, or none; not drawn at an end"
+            key.append((mark_of("few"), few))
+        if feature.windows:
+            colours = "blue where the output rises, orange where it falls; the dot is the average"
+            key.append((mark_of("strip"), f"{bars}; {colours}"))
     return tuple((mark.swatch(), text) for mark, text in key)
-
-
-def _group_text(group: Group) -> str:
-    return str(t.group_key.format(rule=group.rule, rows=rows_text(group.n_rows)))
 
 
 def described(feature: ReportFeature, content: ReportContent) -> str:
@@ -739,20 +713,17 @@ def described(feature: ReportFeature, content: ReportContent) -> str:
     half = (curve.high - curve.low) / 2
     width = ""
     if np.isfinite(half).any():
-        widest = number_text(float(np.nanmax(half)))
-        width = t.width_alt.format(band=feature.band, width=widest)
-    kind = t.levels_kind if feature.levels else t.strip_kind if feature.windows else t.curve_kind
-    text: str = t.curve_alt.format(
-        kind=kind,
-        feature=feature.line.label,
-        first=places[0] if places else "",
-        last=places[-1] if places else "",
-        output=content.shown,
-        values=values or t.unknown,
-        width=width,
-        groups="".join(_group_alt(group, feature) for group in feature.leaves[:MAX_GROUPS]),
+        width = f"Widest half-width of the {feature.band}: {number_text(float(np.nanmax(half)))}. "
+    kind = "Dot chart" if feature.levels else "Line chart"
+    if feature.windows and not feature.levels:
+        kind += " with the changes of single rows below it"
+    first, last = (places[0], places[-1]) if places else ("", "")
+    groups = "".join(_group_alt(group, feature) for group in feature.leaves[:MAX_GROUPS])
+    return (
+        f"{kind} over {feature.line.label} from {first} to {last}. Average effect on "
+        f"{content.shown}: {values or 'not known'}. {width}{groups}All values are in the table "
+        f"below."
     )
-    return text
 
 
 def place_of(feature: ReportFeature, k: int) -> str:
@@ -773,9 +744,7 @@ def _group_alt(group: Group, feature: ReportFeature) -> str:
         return ""
     highest = int(np.nanargmax(y))
     highest_place = place(float(group.curve.x[highest]), feature)
-    return str(
-        t.group_alt.format(rule=group.rule, value=number_text(y[highest]), place=highest_place)
-    )
+    return f"Group {group.rule}: highest {number_text(y[highest])} at {highest_place}. "
 
 
 def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
@@ -788,8 +757,8 @@ def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) 
 def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
     """The effect of one feature, for a notebook."""
     drawn = of_feature(feature, NARROW, 4 * content.threshold)
-    caption = t.curve_caption.format(feature=feature.shown, output=content.shown)
-    return Picture(caption, drawn.named("narrow", described(feature, content)))
+    alt = described(feature, content)
+    return Picture(_curve_caption(feature, content), drawn.named("narrow", alt))
 
 
 def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
@@ -800,12 +769,13 @@ def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
         if not np.isfinite(y).any():
             continue
         anchor = f"{feature.anchor}-group-{number}"
-        (high, high_at), (low, low_at) = (
-            (number_text(float(y[k])), place(float(x[k]), feature))
+        highest, lowest = (
+            f"{number_text(float(y[k]))} at {place(float(x[k]), feature)}"
             for k in (int(np.nanargmax(y)), int(np.nanargmin(y)))
         )
-        alt = t.panel_alt.format(high=high, high_at=high_at, low=low, low_at=low_at)
-        caption = t.panel_caption.format(rule=group.rule, rows=rows_text(group.n_rows))
+        alt = f"Line chart. Highest {highest}, lowest {lowest}."
+        rows = rows_text(group.n_rows)
+        caption = f"{group.rule} ({rows}). The thin line is the average of all rows."
         drawing = of_group(group, feature, number, PANEL)
         panels.append(_panel(anchor, drawing, caption, alt))
     return tuple(panels)

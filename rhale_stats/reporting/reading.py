@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from rhale_stats.answers import sentences
 from rhale_stats.answers.numbers import (
     AnswerLine,
     axis_texts,
+    estimate,
     lines_of,
     number,
     percent,
@@ -22,13 +24,32 @@ from rhale_stats.answers.numbers import (
 )
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
-from rhale_stats.reporting.words import t, typeset, with_interval
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
-# Quantiles of single rows in `Windows`.
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
+MINUS = "−"
+# A minus before a digit that is not part of a date, a range or a name.
+HYPHEN = re.compile(r"(?<![\w.)\]-])-(?=\.?\d)")
+
+
+def typeset(text: str) -> str:
+    """A text with real minus signs before its numbers."""
+    return HYPHEN.sub(MINUS, text)
+
+
+def number_text(value: float) -> str:
+    """A number with a real minus."""
+    return typeset(number(value))
+
+
+def with_interval(value: float, ends: Sequence[float] | NDArray[np.float64]) -> tuple[str, str]:
+    """An estimate and its interval, "low to high", in the same decimals."""
+    text, _, rest = estimate(value, ends).partition(" [")
+    return typeset(text), typeset(rest.rstrip("]").replace(", ", " to "))
+
+
+# --- what a report shows, as values ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -177,11 +198,39 @@ class ReportContent:
         return f"{self.output} [{self.units}]" if self.units else self.output
 
 
-# --- what a report shows --------------------------------------------------------------------------
+# --- how it is read -------------------------------------------------------------------------------
 
 
 # Levels with fewer rows than these have no name in a report: they may point to persons.
 MIN_ROWS = 5
+# Attributes of an explanation that a report shows.
+SETTINGS = {
+    "model": "model",
+    "level": "level of intervals",
+    "matters": "threshold, share of the standard deviation of the outcome or predictions",
+    "held_out": "rows kept from the fit, as the caller stated",
+    "groups": "rows in groups",
+    "n_rows": "rows",
+    "n_rows_given": "rows given",
+    "ice_rows": "rows with curves of their own",
+    "n_tested": "features in which splits were looked for",
+    "n_permutations": "permutations of a test",
+    "seed": "seed",
+    "budget": "budget of time",
+    "seconds": "seconds used",
+    "created": "made",
+    "software": "software",
+    "versions": "libraries",
+}
+# Scores of a model.
+SCORES = {
+    "r2": "R² on these rows",
+    "mae": "Mean absolute error",
+    "auc": "AUC on these rows",
+    "log_loss": "Log loss",
+    "brier": "Brier score",
+    "bias": "Bias",
+}
 Attrs = Mapping[Any, Any]
 
 
@@ -225,7 +274,7 @@ def explained(tree: xr.DataTree) -> ReportContent:
         n_pairs=sum(line.split_tried for line in lines) or None,
         limits=_limits(attrs),
         call=str(attrs.get("call", "")),
-        settings={text: str(attrs[key]) for key, text in t.settings_of.items() if key in attrs},
+        settings={text: str(attrs[key]) for key, text in SETTINGS.items() if key in attrs},
         software=str(attrs.get("software", "rhale_stats")),
         parameters=attrs.get("parameters") == "yes",
         examined=sentences.examined(attrs),
@@ -268,7 +317,7 @@ def _private(line: AnswerLine, effect: xr.Dataset) -> AnswerLine:
     rare = set(np.array(level_names(row))[_rare(row)])
     if not rare:
         return line
-    hidden = t.rare_level
+    hidden = "a level that few rows have"
 
     def without(text: str) -> str:
         return hidden if text in rare else text
@@ -282,8 +331,8 @@ def _private(line: AnswerLine, effect: xr.Dataset) -> AnswerLine:
         lowest_at=without(line.lowest_at),
         highest_at=without(line.highest_at),
         shape=f"{word}{separator}{unless_named(level, hidden)}" if separator else line.shape,
-        unreliable=unless_named(line.unreliable, t.rare_levels),
-        exception=unless_named(line.exception, t.rare_exception),
+        unreliable=unless_named(line.unreliable, "levels that few rows have"),
+        exception=unless_named(line.exception, "at levels that few rows have"),
         fit_differs=unless_named(line.fit_differs, ""),
         apart_at=without(line.apart_at),
     )
@@ -322,7 +371,7 @@ def _feature(
             **facts,
             **_of_levels(row, tree, line.feature),
             ordered=str(row["feature_kind"].values) != "nominal",
-            band=t.interval_name.format(level=level),
+            band=f"simultaneous {level} interval",
         )
     return ReportFeature(
         **facts,
@@ -330,7 +379,7 @@ def _feature(
         counts=_counts(row),
         windows=_windows(tree, line.feature, line.feature_units),
         stretches=_stretches(row),
-        band=t.band_name.format(level=level),
+        band=f"simultaneous {level} band",
         outcome=_outcome(tree, line.feature),
     )
 
@@ -471,18 +520,21 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
 
 
 def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
-    notes = {"mae": str(attrs.get("output_units", "")), "bias": t.bias_note}
+    units = str(attrs.get("output_units", ""))
+    notes = {"mae": units, "bias": "mean of predicted less observed"}
     two_decimals = "{:.2f}".format
     texts: dict[str, Callable[[float], str]] = {"r2": two_decimals, "auc": two_decimals}
     scores = tuple(
         (name_shown, typeset(texts.get(name, number)(float(attrs[name]))), notes.get(name, ""))
-        for name, name_shown in t.scores.items()
+        for name, name_shown in SCORES.items()
         if name in attrs
     )
     if "skill" in attrs:
         # First what holds for new rows.
-        text = sentences.skill_text(attrs).removeprefix(f"{attrs['skill_name']} ")
-        scores = ((t.skill.format(name=attrs["skill_name"]), typeset(text), t.skill_note), *scores)
+        name = attrs["skill_name"]
+        text = typeset(sentences.skill_text(attrs).removeprefix(f"{name} "))
+        about = f"{name} on rows that the model did not see"
+        scores = ((about, text, "by refits without them"), *scores)
     outcome = tree["outcome"].to_dataset().transpose("tenth", "ci_bound", ...)
     ends = np.append(outcome["tenth_left"].values, outcome["tenth_right"].values)
     places = np.reshape([typeset(text) for text in axis_texts(ends)], (2, -1)).T
@@ -490,7 +542,7 @@ def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
     columns = [outcome[f"tenth_{name}"].values for name in names]
     table = tuple(
         (
-            t.between.format(first=first, last=last),
+            f"{first} to {last}",
             f"{int(n):,}",
             number(float(predicted)),
             number(float(observed)),
@@ -500,33 +552,66 @@ def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
             places, *columns, strict=True
         )
     )
-    return Trust(
-        scores, tuple(typeset(sentence) for sentence in sentences.fit_sentences(attrs)), table
-    )
+    return Trust(scores, tuple(map(typeset, sentences.fit_sentences(attrs))), table)
 
 
 def _limits(attrs: Attrs) -> dict[str, tuple[str, ...]]:
     """What is in the intervals, what is not, and what is not claimed."""
-    level = percent(float(attrs["level"]))
-    sampled_units = t.of_groups if attrs.get("groups") == "yes" else t.of_rows
-    n_ice = f"{int(attrs.get('ice_rows', 0)):,}"
     with_parameters = attrs.get("parameters") == "yes"
+    sampled = "groups of rows that depend on each other"
+    if attrs.get("groups") != "yes":
+        sampled = "the rows"
+    in_intervals = [
+        f"The sampling of {sampled}: how far a number would move with another sample of "
+        f"{int(attrs['n_rows']):,} rows.",
+        f"A band along a curve is simultaneous: in {percent(float(attrs['level']))} of samples it "
+        f"holds the whole curve. All other intervals hold one number each.",
+    ]
+    model = (
+        "The model. Another fit, to other rows or with another seed, has other curves; in Python, "
+        "bootstrap_refit measures by how much."
+    )
+    if with_parameters:
+        in_intervals.insert(
+            1,
+            "The parameters of the model, in curves of all rows and of groups of rows and in "
+            "differences between groups: how far a number would move if the model were fitted to "
+            "another sample.",
+        )
+        model = (
+            "The choice of the model: which columns it has, and in which form. How far single rows "
+            "differ from the average, and splits, have no interval and no P, because theirs would "
+            "take the parameters as given."
+        )
+    not_in_intervals = [
+        model,
+        "The search for the groups of rows: their curves are drawn from the rows by which the "
+        "groups were found. Its test allows for the search.",
+    ]
+    if str(attrs.get("held_out", "unknown")) == "unknown":
+        not_in_intervals.append(
+            "Whether the model was fitted to these rows was not stated. If it was, the agreement "
+            "with the outcomes is better than with new rows."
+        )
     limits: dict[str, tuple[str, ...]] = {
-        t.in_intervals: (
-            t.in_rows.format(of=sampled_units, n=f"{int(attrs['n_rows']):,}"),
-            *([t.in_parameters] if with_parameters else []),
-            t.in_band.format(level=level),
+        "In the intervals": tuple(in_intervals),
+        "Not in the intervals": tuple(not_in_intervals),
+        "Not claimed": (
+            "Causes. A curve says what the model does with a feature, not what would happen if the "
+            "feature were changed.",
+            "That a feature “hardly matters” for every row: the verdicts are about the rows "
+            "together, and rare values count little.",
         ),
-        t.not_in_intervals: (
-            t.not_parameters if with_parameters else t.not_model,
-            t.not_places,
-            # Nobody said whether the rows were used to fit the model.
-            *([t.not_known] if str(attrs.get("held_out", "unknown")) == "unknown" else []),
+        "Where the model is asked": (
+            "The average curves ask the model only for rows moved within their own bin, so for "
+            "rows like those in the data (accumulated local effects).",
+            f"The spread of single rows asks it for {int(attrs.get('ice_rows', 0)):,} rows moved "
+            f"along the whole axis, also to combinations of values that may not occur (individual "
+            f"conditional expectations).",
         ),
-        t.not_claimed: (t.no_causes, t.no_values),
-        t.rows_as_they_are: (t.asked_average, t.asked_rows.format(n=n_ice)),
     }
-    for head, name in ((t.cut.format(budget=attrs.get("budget", "")), "cut"), (t.notes, "notes")):
+    cut = f"Left out to keep to the budget of {attrs.get('budget', '')}"
+    for head, name in ((cut, "cut"), ("Warnings", "notes")):
         lines = [line for line in str(attrs.get(name, "")).splitlines() if line]
         if lines:
             limits[head] = tuple(lines)

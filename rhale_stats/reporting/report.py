@@ -21,16 +21,9 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
-from rhale_stats.reporting.page import (
-    ReportPage,
-    page_of,
-    page_of_outputs,
-    ranking,
-    tables_of,
-)
+from rhale_stats.reporting.page import ReportPage, page_of, page_of_outputs, ranking, tables_of
 from rhale_stats.reporting.pictures import small_feature, small_overview
 from rhale_stats.reporting.reading import explained, regions_of
-from rhale_stats.reporting.words import t
 from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
@@ -92,7 +85,6 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["prefixed"] = _prefixed
-    environment.globals["t"] = t
     return environment
 
 
@@ -171,9 +163,8 @@ def rendered(page: ReportPage, lang: str, *, all_open: bool, interactive: bool) 
     """A report as HTML."""
     script = _text("page.js") if interactive else ""
     values = {"page": page, "lang": lang, "all_open": all_open, "policy": policy(script)}
-    return _rendered(
-        "report.html.j2", {**values, "style": Markup(page_style()), "script": Markup(script)}
-    )
+    values |= {"style": Markup(page_style()), "script": Markup(script)}
+    return _rendered("report.html.j2", values)
 
 
 # Colours on light and on dark ground.
@@ -206,9 +197,6 @@ PRINT: Final = {**LIGHT, "ink": "#000000", "soft": "#333333", "link": "#000000"}
 def variables(colours: Mapping[str, str]) -> str:
     """Colours as variables of CSS."""
     return " ".join(f"--{name}: {value};" for name, value in colours.items())
-
-
-# --- `report` -------------------------------------------------------------------------------------
 
 
 @validated

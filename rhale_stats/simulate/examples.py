@@ -100,10 +100,10 @@ class OppositeGroups(Simulator):
         return tuple(rng.uniform(-1, 1, size=(3, n)))
 
     def _marginals(self) -> dict[str, Marginal]:
-        moments = {"x1": (0.2, 0.0), "x2": (0.0, 25.0), "x3": (0.0, 0.0)}
         return {
-            name: _uniform(-1, 1, _constant(mean), _constant(variance))
-            for name, (mean, variance) in moments.items()
+            "x1": _uniform(-1, 1, _constant(0.2), _constant(0.0)),
+            "x2": _uniform(-1, 1, _constant(0.0), _constant(25.0)),
+            "x3": _uniform(-1, 1, _constant(0.0), _constant(0.0)),
         }
 
 

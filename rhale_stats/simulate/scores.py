@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import xarray as xr
@@ -11,7 +11,7 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.arrays import overlap
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.schema.checks import check_curves, check_effect
-from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.feature_result import FeatureResult, each_feature, one_feature
 from rhale_stats.schema.features import feature_names, position_of
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.parts import over_outputs
@@ -92,31 +92,24 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     >>> [round(float(score["ISE_mu"][0]), 2) for score in scores]  # ... and are not
     [1.12, 0.13]
     """
-    effect, truth = (
-        check_effect(effect),
-        check_curves(truth, "truth", "simulator.truth(effect) or dense_truth"),
-    )
+    effect = check_effect(effect)
+    truth = check_curves(truth, "truth", "simulator.truth(effect) or dense_truth")
     if "replicate" in effect.dims:
         each = []
         for number in range(effect.sizes["replicate"]):
             true = truth.isel(replicate=number) if "replicate" in truth.dims else truth
             each.append(mae(effect.isel(replicate=number), true))
         return xr.concat(each, effect["replicate"])
-    names, true_names = feature_names(effect), feature_names(truth)
-    scores = []
-    for name in names:
-        row = one_feature(effect, name)
-        true_row = one_feature(truth, position_of(name, true_names))
+    true_names, scores = feature_names(truth), []
+    for row in each_feature(effect):
+        true_row = one_feature(truth, position_of(row.name, true_names))
         scores.append(_scores(row, true_row) if row.sizes["bin"] else dict.fromkeys(SCORES, np.nan))
+    variables: dict[str, Any] = {}
+    for name, (long_name, units) in SCORES.items():
+        values = np.array([of_feature[name] for of_feature in scores])
+        variables[name] = ("feature", values, {"long_name": long_name, "units": units})
     return xr.Dataset(
-        {
-            score: (
-                "feature",
-                np.array([row[score] for row in scores]),
-                {"long_name": long_name, "units": units},
-            )
-            for score, (long_name, units) in SCORES.items()
-        },
+        variables,
         {"feature": effect["feature"].variable},
         {
             "method": "mae",
@@ -183,9 +176,8 @@ def _scores(row: FeatureResult, truth: FeatureResult) -> dict[str, float]:
         and np.array_equal(truth.slopes != 0, slope != 0)
     )
     if own_bins:
-        mean, sigma, error = (
-            truth[name].values for name in ("effect", "heterogeneity", "bin_error")
-        )
+        names = ("effect", "heterogeneity", "bin_error")
+        mean, sigma, error = (truth[name].values for name in names)
     else:
         mean, variance, error = overlap.over_bins(cells, edges, slope != 0)
         sigma = np.sqrt(variance)
@@ -195,9 +187,7 @@ def _scores(row: FeatureResult, truth: FeatureResult) -> dict[str, float]:
     bends = bends[(bends > edges[0]) & (bends < edges[-1])]
     grid = overlap.union_grid(cells.edges, np.union1d(edges, bends))
     largest, average = overlap.curve_distance(
-        grid,
-        _true_curve(row, truth, cells, grid),
-        row.curve.evaluate(grid),
+        grid, _true_curve(row, truth, cells, grid), row.curve.evaluate(grid)
     )
     return {
         "L_mu": float(np.mean(np.abs(mean - effect))),

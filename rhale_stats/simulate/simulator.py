@@ -34,13 +34,8 @@ CELL_NODES, CELL_WEIGHTS = np.polynomial.legendre.leggauss(4)
 # last it is 0 or 1 in double precision.
 TURNS = np.array([-9.0, -6.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 9.0])
 TRUE_VALUES = (
-    "effect",
-    "heterogeneity",
-    "bin_error",
-    "curve",
-    "cell_effect",
-    "cell_heterogeneity",
-    "cell_value",
+    *("effect", "heterogeneity", "bin_error", "curve"),
+    *("cell_effect", "cell_heterogeneity", "cell_value"),
 )
 # Cells of a truth along the axis.
 CELLS = 2000
@@ -79,11 +74,10 @@ def truth_of(
     steps = _bin_truths(marginal, curve_edges, None)[0] * np.diff(curve_edges)
     curve = np.concatenate([[0.0], np.cumsum(steps)])
     start, end = float(points[0]), float(points[-1])
-    to_start = (
-        _bin_truths(marginal, np.array([edges[0], start]), None)[0] if start > edges[0] else 0.0
-    )
-    level = float(np.sum(to_start * (start - edges[0])))
-    level += _mean_of_curve(marginal, start, end, centering)
+    level = _mean_of_curve(marginal, start, end, centering)
+    if start > edges[0]:
+        to_start, *_ = _bin_truths(marginal, np.array([edges[0], start]), None)
+        level += float(to_start[0] * (start - edges[0]))
     # So narrow that they represent points.
     cells = np.linspace(edges[0], edges[-1], CELLS + 1)
     narrow = _Pieces(cells, marginal.breaks, CELL_NODES, CELL_WEIGHTS)
@@ -215,12 +209,7 @@ def dense_truth(
     0.5
     """
     local = local_effects(model, X, jacobian=jacobian, features=features)
-    truth = rhale(
-        local,
-        bins=EqualWidthBins(n_bins),
-        centering=centering,
-        weighting="rows",
-    )
+    truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, weighting="rows")
     noise = truth["heterogeneity"] / np.sqrt(truth["n_obs"].where(truth["n_obs"] > 0))
     _, values, facts = variable(
         "effect_se", noise.values, source="rows", kind="central limit theorem"
@@ -229,9 +218,6 @@ def dense_truth(
     truth["effect_se"] = noise.dims, values, facts
     truth.attrs["method"] = "dense truth"
     return truth
-
-
-# --- the parts of a simulator ---------------------------------------------------------------------
 
 
 class Simulator:
@@ -379,25 +365,17 @@ class Simulator:
                     f"effect.sel(feature=[...])."
                 )
             row = one_feature(effect, name)
-            centering = str(effect.attrs["centering"])
             linear = row.slopes != 0 if "slope" in row else None
-            curve = row.curve
-            where_known = curve.edges[np.isfinite(curve.values)]
-            edges = row.bin_edges, linear, where_known, centering, row.edges
-            rows.append(truth_of(marginals[name], *edges))
+            where_known = row.curve.edges[np.isfinite(row.curve.values)]
+            how = linear, where_known, str(effect.attrs["centering"]), row.edges
+            rows.append(truth_of(marginals[name], row.bin_edges, *how))
         arrays = pad_features(rows, effect.sizes, cell=CELLS, cell_edge=CELLS + 1)
-        cell_value = arrays.pop("cell_value")
+        variables: dict[str, Any] = {name: variable(name, array) for name, array in arrays.items()}
+        cell_value = variables.pop("cell_value")
+        others = ["moment", "square_moment", "weight_product"]
         return xr.Dataset(
-            {
-                **{name: variable(name, array) for name, array in arrays.items()},
-                "n_bins": effect["n_bins"].variable,
-            },
-            {
-                **effect.drop_dims(
-                    ["moment", "square_moment", "weight_product"], errors="ignore"
-                ).coords,
-                "cell_value": variable("cell_value", cell_value),
-            },
+            {**variables, "n_bins": effect["n_bins"].variable},
+            {**effect.drop_dims(others, errors="ignore").coords, "cell_value": cell_value},
             {
                 "method": "truth",
                 "simulator": repr(self),

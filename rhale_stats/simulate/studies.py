@@ -111,32 +111,7 @@ def study(
         check_count("n", size, 1)
     check_count("replicates", replicates, 1)
     file = Checkpoint(None if path is None else Path(path))
-    with nullcontext() if file.path is None else locked(file.path):
-        runs = _drawn(draw, estimate, truth, sizes, replicates, file, rng, n_jobs, progress)
-    return _summarised(runs.sel(n=sizes, replicate=slice(replicates - 1)))
-
-
-def _drawn(
-    draw: Callable[[int, np.random.Generator], Any],
-    estimate: Callable[[Any], Any],
-    truth: Any,
-    sizes: list[int],
-    n_replicates: int,
-    file: Checkpoint,
-    rng: np.random.Generator | int | None,
-    n_jobs: int | None,
-    progress: bool,
-) -> xr.Dataset:
-    """The replicates of the file, and those that it does not hold."""
-    before = xr.load_dataset(file.path) if file.path is not None and file.path.exists() else None
-    if before is not None and isinstance(rng, int | np.integer) and rng != before.attrs["seed"]:
-        raise ValueError(
-            f"rng must be the seed of {file.path}, {before.attrs['seed']}; got {rng}. Leave it "
-            f"out, or choose another file."
-        )
-    seed = number_of(rng) if before is None else int(before.attrs["seed"])
-    made: dict[tuple[int, int], xr.Dataset] = {} if before is None else _replicates_of(before)
-    missing = [(n, k) for n in sizes for k in range(n_replicates) if (n, k) not in made]
+    made: dict[tuple[int, int], xr.Dataset] = {}
 
     def replicate(item: tuple[int, int]) -> tuple[tuple[int, int], xr.Dataset]:
         stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=item))
@@ -155,13 +130,25 @@ def _drawn(
         if file.is_due and any(len(sample.data_vars) > 1 for sample in made.values()):
             file.save(_together(made, seed))
 
-    processes = n_processes(n_jobs, most=max(len(missing), 1))
-    with progress_bar(len(missing), "study", "sample", progress=progress) as bar:
-        in_processes(replicate, missing, processes, keep)
-    runs = _together(made, seed)
-    if missing:
-        file.save(runs)
-    return runs
+    with nullcontext() if file.path is None else locked(file.path):
+        if file.path is not None and file.path.exists():
+            before = xr.load_dataset(file.path)
+            seed, made = int(before.attrs["seed"]), _replicates_of(before)
+            if isinstance(rng, int | np.integer) and rng != seed:
+                raise ValueError(
+                    f"rng must be the seed of {file.path}, {seed}; got {rng}. Leave it out, or "
+                    f"choose another file."
+                )
+        else:
+            seed = number_of(rng)
+        missing = [(n, k) for n in sizes for k in range(replicates) if (n, k) not in made]
+        processes = n_processes(n_jobs, most=max(len(missing), 1))
+        with progress_bar(len(missing), "study", "sample", progress=progress) as bar:
+            in_processes(replicate, missing, processes, keep)
+        runs = _together(made, seed)
+        if missing:
+            file.save(runs)
+    return _summarised(runs.sel(n=sizes, replicate=slice(replicates - 1)))
 
 
 def _labelled(value: Any) -> xr.Dataset:

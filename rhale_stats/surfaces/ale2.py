@@ -162,21 +162,12 @@ def ale2(
         axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)
     ]
-    delta, error = second_differences(
-        quotients, (positions[0], positions[1]), axes, progress=progress
-    )
+    delta, error = second_differences(quotients, positions, axes, progress=progress)
     rows = rows_of(axes, delta, inside.weight, frequency=sample.frequency)
-    parts = [
-        one_output(
-            axes,
-            rows._replace(delta=delta[..., number]),
-            present,
-            sample.weight,
-            float(error[number]),
-            centering,
-        )
-        for number in range(delta.shape[-1])
-    ]
+    parts = []
+    for number, rounding in enumerate(error.tolist()):
+        of_output = rows._replace(delta=delta[..., number])
+        parts.append(one_output(axes, of_output, present, sample.weight, rounding, centering))
     out = stack(parts, OUTPUT)
     out = out.assign({name: parts[0][name] for name in SHARED if name in out})
     out = out.assign_coords(obs=sample.obs)
@@ -227,18 +218,14 @@ def second_differences(
     together = max(1, quotients.block_rows // n_pairs)
     blocks, error = [], np.zeros(1)
     begins = range(0, n_rows, together)
-    bar = progress_bar(len(begins), "second-order ALE", "batch", progress=progress)
-    for begin in begins:
-        part = slice(begin, begin + together)
-        outputs, rounding = quotients.combined(
-            positions,
-            ([version[part] for version in a.versions], [version[part] for version in b.versions]),
-            part,
-        )
-        error = np.maximum(error, rounding)
-        blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
-        bar.update()
-    bar.close()
+    with progress_bar(len(begins), "second-order ALE", "batch", progress=progress) as bar:
+        for begin in begins:
+            part = slice(begin, begin + together)
+            of_a, of_b = [[version[part] for version in axis.versions] for axis in axes]
+            outputs, rounding = quotients.combined(positions, (of_a, of_b), part)
+            error = np.maximum(error, rounding)
+            blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
+            bar.update()
     delta = np.concatenate(blocks)
     names = f"{a.name} and {b.name}"
     flat = delta.reshape(len(delta), -1).sum(axis=1)
@@ -286,14 +273,11 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
             is_supported |= supported[k, m]
     at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
     out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
-    coords = {
-        str(surface.attrs[f"feature_{s}"]): (pair[0].dims, column)
-        for s, column in zip("ab", columns, strict=True)
-    }
     facts = {key: surface.attrs[key] for key in ("feature_a", "feature_b")}
     array = xr.DataArray(out, pair[0].coords, pair[0].dims, "surface", surface["surface"].attrs)
+    coords = {str(name): column for name, column in zip(facts.values(), columns, strict=True)}
     new = {
-        name: column
+        name: (array.dims, column)
         for name, column in coords.items()
         if name not in array.coords and name not in array.dims
     }
@@ -440,14 +424,14 @@ def rows_of(
 # --- the two features -----------------------------------------------------------------------------
 
 
-def pair_of(features: object, names: list[str]) -> list[int]:
+def pair_of(features: object, names: list[str]) -> tuple[int, int]:
     """Positions of the two columns."""
     if isinstance(features, str) or not isinstance(features, Sequence) or len(features) != 2:
         raise TypeError(f"features must be a pair of columns, as in ('a', 'b'); got {features!r}.")
-    positions = [position_of(feature, names) for feature in features]
-    if positions[0] == positions[1]:
+    first, second = [position_of(feature, names) for feature in features]
+    if first == second:
         raise ValueError(f"features must be two different columns; got {features!r}.")
-    return positions
+    return first, second
 
 
 def check_rules(bins: Any) -> list[BinRule]:
@@ -467,7 +451,7 @@ def check_rules(bins: Any) -> list[BinRule]:
     return rules
 
 
-def check_order(order: Order, table: models.Table, positions: list[int]) -> None:
+def check_order(order: Order, table: models.Table, positions: Sequence[int]) -> None:
     """Refuse an order that nobody would look at, or two would."""
     if isinstance(order, str):
         check_choice("order", order, ("as_is",))
@@ -556,9 +540,6 @@ def _refuse_constant(name: str, value: str, n_rows: int) -> None:
     )
 
 
-# --- a second-order ALE surface of one output as a labelled Dataset -------------------------------
-
-
 def one_output(
     axes: Sequence[FeatureAxis],
     rows: kernel.PairRows,
@@ -611,7 +592,7 @@ def _coordinates(feature: FeatureAxis, side: str) -> dict[str, Any]:
             isinstance(level, int | float) and not isinstance(level, bool)
             for level in feature.levels
         )
-        levels = feature.levels if numbers else [level_text(level) for level in feature.levels]
+        levels = feature.levels if numbers else list(map(level_text, feature.levels))
         out[f"level_{side}"] = (f"edge_{side}", np.array(levels), {"long_name": feature.name})
     else:
         sides, edges = ["across"], feature.edges

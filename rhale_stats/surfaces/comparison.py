@@ -15,13 +15,7 @@ from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
-from rhale_stats.inference.estimate import (
-    BOUNDS,
-    Facts,
-    Joint,
-    Zero,
-    against_zero,
-)
+from rhale_stats.inference.estimate import BOUNDS, Facts, Joint, Zero, against_zero
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     ComparisonOptions,
@@ -98,9 +92,7 @@ def wald_test(
         )
     rows = SurfaceRows.from_surface(surface)
     cells, error = rows.cells, float(surface["second_difference_error"])
-    mean, spread, n = [
-        values.ravel() for values in (cells.mean, cells.spread(), cells.n_effective())
-    ]
+    mean, spread, n = map(np.ravel, (cells.mean, cells.spread(), cells.n_effective()))
     least, reason = resolution(mean[cells.supported.ravel()], error), ""
     if null == "homogeneous":
         has_spread = np.isfinite(spread)
@@ -120,13 +112,8 @@ def wald_test(
     has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     total = n[has_variance].sum()
     size = np.sqrt(max(square[has_variance].sum() / total, 0.0)) if total > 0 else float("nan")
-    tests = {
-        "statistic": statistic,
-        "df": df,
-        "p_value": p_value,
-        "reason": reason,
-        "size": float(size),
-    }
+    tests = {"statistic": statistic, "df": df, "p_value": p_value, "reason": reason}
+    tests["size"] = float(size)
     return labelled_test(
         of_pair(surface),
         {name: np.array([value]) for name, value in tests.items()},
@@ -136,9 +123,6 @@ def wald_test(
         test=f"wald_test, null {null!r}",
         size=SIZES[null],
     )
-
-
-# --- two surfaces compared ------------------------------------------------------------------------
 
 
 KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b")
@@ -188,21 +172,15 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     source = " against ".join(str(surface["surface_se"].attrs["source"]) for surface in surfaces)
     source = f"pairs of {source}" if pairs else f"{source}, independent"
     rows = [SurfaceRows.from_surface(surface) for surface in surfaces]
-    both = [
+    of_edges, of_cells = [
         reduce(independent, [errors_of(*each, name) for each in zip(surfaces, rows, strict=True)])
         for name in ("surface", "second_effect")
     ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
-    edges, cells = [
-        _tested(estimated, error, request, stream)
-        for estimated, error, stream in zip(
-            both,
-            (rounding(a) + rounding(b), least),
-            np.random.default_rng(request.rng).spawn(2),
-            strict=True,
-        )
-    ]
-    square = _square_of_cells(both[1])
+    streams = np.random.default_rng(request.rng).spawn(2)
+    edges = _tested(of_edges, rounding(a) + rounding(b), request, streams[0])
+    cells = _tested(of_cells, least, request, streams[1])
+    square = _square_of_cells(of_cells)
     tests: dict[str, Any] = {
         "statistic": edges.statistic,
         "p_value": edges.zero.p_value,
@@ -230,24 +208,17 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
         for name, coordinate in a.coords.items()
         if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
     }
-    about = {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS}
+    of_least = {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS}
+    of_supported = {"long_name": "whether the cell has rows in both", "units": "1"}
     supported = a["supported"].values * b["supported"].values
-    return (
-        tested.assign(
-            {
-                **_variables("difference", AT_EDGES, a, edges, source, request.level),
-                **_variables("second_effect_difference", IN_CELLS, a, cells, source, request.level),
-                "second_difference_error": ((), least, about),
-                "supported": (
-                    IN_CELLS,
-                    supported,
-                    {"long_name": "whether the cell has rows in both", "units": "1"},
-                ),
-            }
-        )
-        .assign_coords({**coords, **BOUNDS})
-        .assign_attrs({key: a.attrs[key] for key in KEPT_ATTRS}, n_unshared=unshared)
-    )
+    differences = {
+        **_variables("difference", AT_EDGES, a, edges, source, request.level),
+        **_variables("second_effect_difference", IN_CELLS, a, cells, source, request.level),
+        "second_difference_error": ((), least, of_least),
+        "supported": (IN_CELLS, supported, of_supported),
+    }
+    facts = {key: a.attrs[key] for key in KEPT_ATTRS} | {"n_unshared": unshared}
+    return tested.assign(differences).assign_coords({**coords, **BOUNDS}).assign_attrs(facts)
 
 
 def _square_of_cells(cells: Errors) -> quadratic.Square:
@@ -255,13 +226,9 @@ def _square_of_cells(cells: Errors) -> quadratic.Square:
     has_error = np.isfinite(cells.values) & np.isfinite(np.diagonal(cells.covariance))
     has_error &= cells.degrees > 0
     n = int(has_error.sum())
-    weight, degrees = np.eye(n) / max(n, 1), cells.degrees[has_error].sum()
-    return quadratic.square(
-        cells.values[has_error],
-        weight,
-        cells.covariance[np.ix_(has_error, has_error)],
-        float(degrees),
-    )
+    covariance = cells.covariance[np.ix_(has_error, has_error)]
+    degrees = float(cells.degrees[has_error].sum())
+    return quadratic.square(cells.values[has_error], np.eye(n) / max(n, 1), covariance, degrees)
 
 
 def _variables(
@@ -312,17 +279,15 @@ def _groups_of_pairs(
             "groups must be None for surfaces of other rows: they are of pairs. Give each surface "
             "its own: compare(std_error(a, groups=...), std_error(b, groups=...))."
         )
-    groups_of_surfaces = [surface[GROUP].values for surface in (a, b) if GROUP in surface.coords]
-    if groups is not None or not groups_of_surfaces or not pairs:
+    by_surface = [surface[GROUP].values for surface in (a, b) if GROUP in surface.coords]
+    if groups is not None or not by_surface or not pairs:
         return groups
-    if len(groups_of_surfaces) == 1 or not np.array_equal(
-        groups_of_surfaces[0], groups_of_surfaces[1]
-    ):
+    if len(by_surface) == 1 or not np.array_equal(by_surface[0], by_surface[1]):
         raise ValueError(
             "a and b must have standard errors by the same groups, or by rows, where they are of "
             "the same rows. Name the groups of the pairs: compare(a, b, groups=...)."
         )
-    return np.asarray(groups_of_surfaces[0])
+    return np.asarray(by_surface[0])
 
 
 def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:

@@ -174,8 +174,8 @@ class SurfaceRows(NamedTuple):
         used = surface["cell_a"].values >= 0
         place_a, place_b = [surface[f"cell_{side}"].values[used].astype(np.int64) for side in "ab"]
         delta = surface["second_difference"].transpose("obs", "side_a", "side_b").values[used]
-        weight = np.ones(int(used.sum()))
         frequency = surface.attrs["weight_kind"] == "frequency"
+        weight = np.ones(int(used.sum()))
         if "weight" in surface:
             weight = surface["weight"].values[used]
         rows = kernel.PairRows.from_places(
@@ -433,24 +433,23 @@ def confint(
         estimates = {name: estimate_of(surface, name, degrees[name]) for name in ESTIMATES}
     else:
         boot = check_boot(surface, boot, ["second_effect"], "bootstrap(surface)", chosen)
-        estimates = {name: estimate_of(surface, name) for name in ESTIMATES}
-        estimates = with_replicates(estimates, boot)
+        estimates = with_replicates({name: estimate_of(surface, name) for name in ESTIMATES}, boot)
     return with_intervals(surface, estimates, level, chosen)
 
 
 def size(surface: xr.Dataset) -> float:
     """Standard deviation over the rows of the surface at their values, math [61]."""
     used, rows, *_ = SurfaceRows.from_surface(surface)
-    places = {"a": rows.place_a, "b": rows.place_b}
-    fraction: dict[str, FloatArray | None] = {}
-    for side, place in places.items():
-        fraction[side] = None
-        if f"x_{side}" in surface:
-            edges = surface[f"edge_value_{side}"].values
-            x = surface[f"x_{side}"].values[used]
-            fraction[side] = (x - edges[place]) / np.diff(edges)[place]
+
+    def fraction(side: str, place: IntArray) -> FloatArray | None:
+        if f"x_{side}" not in surface:
+            return None
+        edges, x = surface[f"edge_value_{side}"].values, surface[f"x_{side}"].values[used]
+        return np.asarray((x - edges[place]) / np.diff(edges)[place])
+
+    a, b = rows.place_a, rows.place_b
     at_rows = kernel.surface_at_values(
-        surface["surface"].values, rows.place_a, rows.place_b, fraction["a"], fraction["b"]
+        surface["surface"].values, a, b, fraction("a", a), fraction("b", b)
     )
     mean = np.average(at_rows, weights=rows.weight)
     return float(np.sqrt(np.average((at_rows - mean) ** 2, weights=rows.weight)))
@@ -484,9 +483,7 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Re
 def replicates(surface: xr.Dataset, rows: SurfaceRows, weights: Iterable[FloatArray]) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
     parts = [kernel.replicates(rows.influence, rows.arrays, drawn) for drawn in weights]
-    mean, at_edges, n_filled = [
-        np.concatenate(coordinate) for coordinate in zip(*parts, strict=True)
-    ]
+    mean, at_edges, n_filled = map(np.concatenate, zip(*parts, strict=True))
     at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
     drawn_estimates = {"second_effect": mean, "surface": at_edges}
     about = {"long_name": "empty cells of the replicate", "units": "cells"}

@@ -47,8 +47,7 @@ def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
     surface = with_std_error(with_part_facts(surface))
     at_a, at_b = np.nonzero(surface["supported"].values)
-    frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a})
-    frame["bin_b"] = at_b
+    frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a, "bin_b": at_b})
     for side, bins in (("a", at_a), ("b", at_b)):
         if f"level_{side}" in surface.coords:
             levels = surface[f"level_{side}"].values

@@ -21,8 +21,8 @@ def test_r_squared_is_that_of_scikit_learn_with_one_mean():
     y[fold == 0] -= y[fold == 0].mean()
     y[fold == 1] -= y[fold == 1].mean()
     found = skill_of(y, predicted[None], fold[None], "numbers", SHARE, None, 0.95)
-    assert found.value == pytest.approx(r2_score(y, predicted))
-    assert found.loss == pytest.approx(np.abs(y - predicted).mean())
+    assert found["skill"] == pytest.approx(r2_score(y, predicted))
+    assert found["skill_loss_value"] == pytest.approx(np.abs(y - predicted).mean())
 
 
 def test_auc_is_that_of_scikit_learn_by_fold():
@@ -31,8 +31,8 @@ def test_auc_is_that_of_scikit_learn_by_fold():
     fold = np.arange(N) % 4
     found = skill_of(y, predicted[None], fold[None], "class", SHARE, None, 0.95)
     by_fold = [roc_auc_score(y[fold == k], predicted[fold == k]) for k in range(4)]
-    assert found.value == pytest.approx(np.mean(by_fold))
-    assert found.none == 0.5
+    assert found["skill"] == pytest.approx(np.mean(by_fold))
+    assert found["predicts"] == ("yes" if found["skill_low"] > 0.5 else "no")
 
 
 def test_the_interval_has_the_error_of_the_delta_method():
@@ -46,7 +46,7 @@ def test_the_interval_has_the_error_of_the_delta_method():
     ratio = error.mean() / base.mean()
     spread = np.sqrt(np.sum(((error - ratio * base) / base.mean() / N) ** 2) * (1 + 5 / 4))
     half = stats.t.ppf(0.95, N - 1) * spread
-    assert found.value - found.low == pytest.approx(half)
+    assert found["skill"] - found["skill_low"] == pytest.approx(half)
 
 
 def test_groups_are_units():
@@ -55,6 +55,7 @@ def test_groups_are_units():
     rows = skill_of(y, predicted[None], fold[None], "numbers", SHARE, None, 0.95)
     groups = np.repeat(np.arange(N // 2), 2)
     grouped = skill_of(y, predicted[None], fold[None], "numbers", SHARE, groups, 0.95)
-    ratio = (grouped.value - grouped.low) / (rows.value - rows.low)
+    half, of_rows = [found["skill"] - found["skill_low"] for found in (grouped, rows)]
+    ratio = half / of_rows
     assert ratio == pytest.approx(np.sqrt(2), rel=0.01)
-    assert rows.attributes["predicts"] == ("yes" if rows.low > 0 else "no")
+    assert rows["predicts"] == ("yes" if rows["skill_low"] > 0 else "no")

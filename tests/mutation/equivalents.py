@@ -362,10 +362,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("surfaces/comparison.py", "_square_of_cells"): {
-        "…, degrees = (np.eye(n) / max(n, [1 → 0]), cells.degrees[has_error].sum(…": NO_ELEMENTS,
+        "…[has_error], np.eye(n) / max(n, [1 → 0]), covariance, degrees)": NO_ELEMENTS,
     },
     ("surfaces/comparison.py", "_groups_of_pairs"): {
-        "…n np.asarray(groups_of_surfaces[[0 → 1]])": "both have the same groups here",
+        "return np.asarray(by_surface[[0 → 1]])": "both have the same groups here",
     },
     ("surfaces/tables.py", "glance"): {
         "shown = (np.abs(values) [> → >=] least) & (se > 0)": ROUNDING,
@@ -388,7 +388,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…None, options=options, progress=[False → True])": BAR,
     },
     ("surfaces/ale2.py", "predict"): {
-        "…e.attrs[f'feature_{s}']): (pair[[0 → 1]].dims, column) for s, column in…": BROADCAST,
         "array = xr.DataArray(out, pair[[0 → 1]].coords, pair[0].dims, 'surface…": BROADCAST,
         "…Array(out, pair[0].coords, pair[[0 → 1]].dims, 'surface', surface['surf…": BROADCAST,
     },

@@ -295,9 +295,10 @@ def test_names_that_are_one_as_files_lose_no_table(tmp_path):
 
 def test_a_wide_band_does_not_flatten_the_rest():
     """A scale holds what is about its numbers up to their range beyond."""
-    scale = fair([0.0, 1.0], [-50.0, 3.0, np.nan], 100, 0, 0.0)
-    assert (scale.low, scale.high) == (-1.0, 2.0)
-    assert fair([0.0, 1.0], [-0.2, 1.1], 100, 0, 0.0).low == -0.2
+    scale = fair([0.0, 1.0], [-50.0, 3.0, np.nan], 100, 0)
+    room = 0.02 * 3  # at both ends
+    assert (scale.low, scale.high) == pytest.approx((-1.0 - room, 2.0 + room))
+    assert fair([0.0, 1.0], [-0.2, 1.1], 100, 0).low == pytest.approx(-0.2 - 0.02 * 1.3)
 
 
 def test_the_largest_effects_stand_before_the_first_table(html):

@@ -12,6 +12,7 @@ from rhale_stats.reporting.pictures import (
     tick_texts,
     wrapped,
 )
+from rhale_stats.reporting.reading import PictureCurve
 
 
 def test_scales_are_straight():
@@ -78,7 +79,7 @@ def test_gaps_part_a_curve():
     scale = Scale(0, 3, 0, 3)
     y = np.array([0.0, 1, np.nan, 2])
     drawing.curve("average", np.arange(4.0), y, scale, scale)
-    drawing.area("band", np.arange(4.0), (y, y + 1), (scale, scale))
+    drawing.band(PictureCurve(np.arange(4.0), y, y, y + 1), scale, scale)
     # A single point is no line.
     assert drawing.swatch().count("<path") == 3
 

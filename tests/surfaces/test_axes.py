@@ -82,7 +82,7 @@ def test_missing_values_are_gaps_or_a_level():
 
 def test_pairs_and_rules():
     names = ["a", "k", "n"]
-    assert labelled.pair_of(("n", 0), names) == [2, 0]
+    assert labelled.pair_of(("n", 0), names) == (2, 0)
     for wrong in ("ab", ("a",), ("a", "k", "n"), 3):
         with pytest.raises(TypeError, match="features must be a pair of columns"):
             labelled.pair_of(wrong, names)
