@@ -33,12 +33,9 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
         first = made[0].to_frame()
         return first.with_columns(*made[1:]).to_native() if len(made) > 1 else first.to_native()
 
-    return frame, TableFormat(_name_of(table), give, days=days)
-
-
-def _name_of(table: nw.DataFrame[Any]) -> str:
     kind = type(table.to_native())
-    return f"{kind.__module__.partition('.')[0]} {kind.__name__}"
+    name = f"{kind.__module__.partition('.')[0]} {kind.__name__}"
+    return frame, TableFormat(name, give, days=days)
 
 
 def read_series(column: nw.Series[Any]) -> Any:
@@ -80,11 +77,10 @@ def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFra
     """A column of pandas in the library of a table, in its own type where it has not changed."""
     backend = like.implementation
     values, gone = _plain_values(column)
+    made = nw.new_series(name, values, backend=backend)
     if isinstance(values, list):
         target = kind if kind is not None else nw.String()
-        made = nw.new_series(name, values, backend=backend)
         return made if made.dtype == target else _cast(made, target)
-    made = nw.new_series(name, values, backend=backend)
     if gone is not None and gone.any():
         present = nw.new_series("there", ~gone, backend=backend)
         missing = nw.new_series(name, [None] * len(values), made.dtype, backend=backend)
@@ -180,10 +176,7 @@ NUMPY_MODELS = ("lightgbm", "statsmodels")
 def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
     """A table as a DataFrame, or what it is where it is none (an array), and its form.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Columns of nested values, of different lengths, of several dimensions, of one name.
+    Columns of nested values, of different lengths, or of several dimensions are refused.
     """
     if isinstance(X, pd.DataFrame):
         return X, PANDAS
@@ -195,20 +188,19 @@ def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
         return read_structured(X, parameter)
     if isinstance(X, Mapping):
         return read_columns(X, parameter)
-    table = nw.from_native(X, pass_through=True)
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
-    if isinstance(table, nw.DataFrame):
-        return read_narwhals(table)
-    return X, ARRAY
+    table = _in_narwhals(X)
+    return read_narwhals(table) if isinstance(table, nw.DataFrame) else (X, ARRAY)
+
+
+def _in_narwhals(data: Any) -> Any:
+    """A table or column of a library that narwhals knows, in memory; other data as they are."""
+    table = nw.from_native(data, pass_through=True, allow_series=True)
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
 def collected(X: Any) -> Any:
     """The table, in memory if it was only planned: a LazyFrame is collected once."""
-    if not hasattr(X, "collect"):
-        return X
-    table = nw.from_native(X, pass_through=True)
-    return table.collect().to_native() if isinstance(table, nw.LazyFrame) else X
+    return nw.to_native(_in_narwhals(X), pass_through=True) if hasattr(X, "collect") else X
 
 
 def n_rows_of(X: Any) -> int:
@@ -361,9 +353,7 @@ def plain_answer(answer: Any) -> Any:
         return pd.DataFrame({name: np.asarray(column) for name, column in answer.items()})
     if isinstance(answer, np.ndarray | pd.Series | pd.DataFrame):
         return answer
-    table = nw.from_native(answer, pass_through=True, allow_series=True)
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
+    table = _in_narwhals(answer)
     if isinstance(table, nw.Series):
         return table.to_numpy()
     if isinstance(table, nw.DataFrame):
@@ -530,7 +520,7 @@ def _read_column(column: Any, what: str) -> tuple[Any, Callable[[pd.Series[Any]]
     """Values of one column, how to give it back, and whether it holds days."""
     if isinstance(column, pd.Series):
         return column.array, as_is, False
-    table = nw.from_native(column, pass_through=True, allow_series=True)
+    table = _in_narwhals(column)
     if isinstance(table, nw.Series):
         kind, like = table.dtype, table.to_frame().head(0)
 

@@ -191,8 +191,9 @@ class Outputs:
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = plain_answer(self._answer(rows))
         columns = [str(name) for name in getattr(answer, "columns", [])]
-        if isinstance(answer, pd.Series | pd.DataFrame):
-            answer = _in_rows_order(answer, getattr(rows, "index", pd.RangeIndex(len(rows))))
+        # pandas objects go by the labels of the rows that the model was given.
+        index = np.asarray(getattr(rows, "index", np.arange(len(rows))))
+        answer = aligned(answer, index, "answer of the model", ModelError)
         values = as_array(answer, "model must return", ModelError)
         if values.ndim == 1:
             values = values[:, None]
@@ -347,18 +348,6 @@ def _refuse_labels(model: Model, advice: str = "") -> None:
             f"model must answer with numbers; predict of {type(model).__name__} answers with "
             f"labels, whose differences mean nothing. {advice}."
         )
-
-
-def _in_rows_order(
-    answer: pd.Series[Any] | pd.DataFrame, index: pd.Index[Any]
-) -> pd.Series[Any] | pd.DataFrame:
-    """The answer in the order of the rows that the model was given, by their labels."""
-    what = "answer of the model"
-    try:
-        ordered: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
-        return ordered
-    except ValueError as error:
-        raise ModelError(str(error)) from error
 
 
 def log_odds(values: FloatArray) -> FloatArray:
