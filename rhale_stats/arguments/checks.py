@@ -15,6 +15,7 @@ from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import first_rows, shown
 
 LIBRARIES = ("dask", "dask_expr")
+TABLE = "a DataFrame or a two-dimensional array of shape (rows, features)"
 TAKEN = "local_effects, and what follows from it, ale and pdp"
 
 
@@ -35,9 +36,8 @@ def refuse_chunks(X: Any, parameter: str) -> None:
     """Raise ``TypeError`` for tables in chunks, which may be larger than the memory."""
     if is_path(X):
         raise TypeError(
-            f"{parameter} must be a DataFrame or a two-dimensional array of shape (rows, "
-            f"features); got {shown(X)}. Read the file, or a sample of its rows. {TAKEN} "
-            f"take paths of Parquet files."
+            f"{parameter} must be {TABLE}; got {shown(X)}. Read the file, or a sample of its rows. "
+            f"{TAKEN} take paths of Parquet files."
         )
     if is_in_chunks(X):
         raise TypeError(
@@ -205,20 +205,6 @@ def is_listed(value: object) -> bool:
     )
 
 
-def _check_listed(parameter: str, value: object, what: str) -> None:
-    if not is_listed(value):
-        column = f" Take the column: {parameter}=X[{value!r}]." * isinstance(value, str)
-        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.{column}")
-    if isinstance(value, list | tuple):
-        try:
-            np.asarray(value)
-        except ValueError as error:
-            raise TypeError(
-                f"{parameter} must be {what}; got a {type(value).__name__} of parts of different "
-                f"shapes."
-            ) from error
-
-
 def listed_or(what: str, is_other: Callable[[Any], bool] = lambda _: False) -> Check:
     """A check, by ``TypeError``, that an argument is an array or a list, unless it is another.
 
@@ -226,8 +212,19 @@ def listed_or(what: str, is_other: Callable[[Any], bool] = lambda _: False) -> C
     """
 
     def check(parameter: str, value: object) -> None:
-        if not is_other(value):
-            _check_listed(parameter, value, what)
+        if is_other(value):
+            return
+        if not is_listed(value):
+            column = f" Take the column: {parameter}=X[{value!r}]." * isinstance(value, str)
+            raise TypeError(f"{parameter} must be {what}; got {shown(value)}.{column}")
+        if isinstance(value, list | tuple):
+            try:
+                np.asarray(value)
+            except ValueError as error:
+                raise TypeError(
+                    f"{parameter} must be {what}; got a {type(value).__name__} of parts of "
+                    f"different shapes."
+                ) from error
 
     return check
 
@@ -237,7 +234,6 @@ def is_frame(value: object) -> bool:
     return isinstance(value, Mapping) or hasattr(value, "collect_schema")
 
 
-TABLE = "a DataFrame or a two-dimensional array of shape (rows, features)"
 COLUMN = "an array with one entry a row"
 check_flag = of_types("True or False", bool, np.bool_)
 check_text = of_types("a text", str)
@@ -296,8 +292,8 @@ def check_background(parameter: str, value: object) -> None:
     """Raise unless ``value`` is a number of rows, or may be a table of them."""
     if isinstance(value, int | np.integer):
         check_count(parameter, value, 1)
-    elif not is_frame(value):
-        _check_listed(parameter, value, "a number of rows, or a table of them")
+    else:
+        listed_or("a number of rows, or a table of them", is_frame)(parameter, value)
 
 
 def check_points(parameter: str, value: object) -> None:
@@ -308,7 +304,7 @@ def check_points(parameter: str, value: object) -> None:
         more = " Values of several features: effect.rhale.at(x)." * isinstance(value, Mapping)
         raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.{more}")
     if is_listed(value):
-        _check_listed(parameter, value, "numbers or levels")
+        listed_or("numbers or levels")(parameter, value)
 
 
 def check_result(parameter: str, value: object) -> None:

@@ -21,7 +21,7 @@ from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.profiles.data import check_profile, is_nominal
+from rhale_stats.profiles.data import check_profile, levels_in
 from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
@@ -192,9 +192,8 @@ def _curves(name: str, effect: object, features: Any, reference: Mapping[str, An
 
 def _of_profile(data: xr.Dataset) -> tuple[Any, ...]:
     """A profile of one feature, the points of its curve, their interval and levels."""
-    levels = [str(level) for level in data["level"].values] if is_nominal(data) else []
     x, value = data["grid_value"].values, data["curve"].values
-    return data, x, value, ends_of(data["curve_ci"]), levels
+    return data, x, value, ends_of(data["curve_ci"]), levels_in(data)
 
 
 def _of_effect(data: FeatureResult) -> tuple[Any, ...]:

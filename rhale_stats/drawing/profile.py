@@ -307,9 +307,7 @@ def _panels(
                 panel.set_ylabel("")
             _draw(panel, profile, row)
         if ax is None and not all(pair_of(row) for _, row in shown):
-            # In their order from the first panel on, and each as it looks there.
-            handles = legend.handles_in([*panels, *panels[::-1]])
-            legend.figure_legend(panels[0].figure, handles, handles, 3)
+            legend.legend_as_drawn(list(panels), 3)
     return panels
 
 

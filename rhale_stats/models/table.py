@@ -22,6 +22,7 @@ from rhale_stats.arguments.rows import as_array, as_weights
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models import forms
+from rhale_stats.models.adapters.adapter import is_real
 from rhale_stats.models.forms import ARRAY, TableFormat
 from rhale_stats.schema.features import names_of_labels
 from rhale_stats.schema.variables import unit_mapping
@@ -237,10 +238,8 @@ class Table:
     def is_numeric(self, position: int) -> bool:
         """Whether a column holds numbers (booleans are not), or dates, which are days."""
         dtype = self.dtypes[position]
-        return times.is_time(dtype) or (
-            pd.api.types.is_numeric_dtype(dtype)
-            and not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype))
-        )
+        is_number = is_real(dtype) and not pd.api.types.is_bool_dtype(dtype)
+        return times.is_time(dtype) or is_number
 
     def holds_integers(self, position: int) -> bool:
         """Whether a column, or an array as it was given, is of a type of integers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -48,6 +48,7 @@ from rhale_stats.inference.parameters import (
 from rhale_stats.inference.results import (
     CONSTANT,
     ComparisonOptions,
+    Difference,
     difference_of,
     features_in_common,
     labelled_differences,
@@ -72,7 +73,6 @@ from rhale_stats.profiles.rows import (
     KEPT,
     BinnedOutputs,
     Curves,
-    RowErrors,
     Shapley,
     check_curves,
     rows_behind,
@@ -414,23 +414,16 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
 # --- two profiles ---------------------------------------------------------------------------------
 
 
-class CommonGrid(NamedTuple):
-    """Values of two profiles on their common grid, with the covariance of the difference."""
-
-    grid: FloatArray
-    values: tuple[FloatArray, FloatArray]
-    covariance: FloatArray
-    degrees: FloatArray
-
-
-def compared(
+def _difference(
     a: xr.Dataset,
     b: xr.Dataset,
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
-    code: IntArray | SamplingDesign | None = None,
-) -> CommonGrid:
-    """One feature of both profiles, paired if both are made from the same rows.
+    code: IntArray | SamplingDesign | None,
+    request: ComparisonOptions,
+    rng: np.random.Generator,
+) -> Difference:
+    """The difference of one feature of both profiles, paired if both are of the same rows.
 
     ``code`` are the groups of the pairs, which may depend on each other within one. M-plots are
     compared in the bins where both have rows, at the midpoint of their mean places, math [42].
@@ -441,17 +434,21 @@ def compared(
     compared_at = np.ones(len(grids[0]), dtype=bool)
     if a.attrs["method"] == "m_plot":
         compared_at = np.isfinite(curves[0]) & np.isfinite(curves[1])
-    if pairs is None or not compared_at.any():  # a constant feature has no curve
+    if not compared_at.any():  # a constant feature has no curve
+        return no_difference(CONSTANT)
+    if pairs is None:
         covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         variances = [row["curve_se"].values ** 2 for row in rows]
         degrees = intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
     else:
         covariance, degrees = _of_pairs(pairs, name, code, str(a.attrs["centering"]))
-    return CommonGrid(
+    return difference_of(
         np.mean(grids, axis=0)[compared_at],
         (curves[0][compared_at], curves[1][compared_at]),
         covariance[np.ix_(compared_at, compared_at)],
         degrees[compared_at],
+        request,
+        rng,
     )
 
 
@@ -542,15 +539,11 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             "groups must be given for pairs of profiles with standard errors by groups: "
             "compare(a, b, paired=..., groups=...)."
         )
-    differences = []
     streams = np.random.default_rng(request.rng).spawn(len(names))
-    for name, stream in zip(names, streams, strict=True):
-        comparison = compared(a, b, name, pairs, code)
-        differences.append(
-            difference_of(*comparison, request, stream)
-            if len(comparison.grid)
-            else no_difference(CONSTANT)
-        )
+    differences = [
+        _difference(a, b, name, pairs, code, request, stream)
+        for name, stream in zip(names, streams, strict=True)
+    ]
     sides = " against ".join(str(comparison["curve_se"].attrs["source"]) for comparison in (a, b))
     source = f"{sides}, independent" if pairs is None else f"pairs of {units_text(code)}"
     return labelled_differences(differences, a, b, names, source, request)
@@ -623,8 +616,8 @@ class FromModel:
             whole = float(self.rows["weight"].sum())
         return "bin" if (n_obs.values[gone] == whole).all() else "drop"
 
-    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[FloatArray, Curves]:
-        """Change of the curve by direction, and the ICE curves."""
+    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[Curves, FloatArray]:
+        """The ICE curves, and the change of their mean by direction."""
         axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
         sums, last_curves = [], []
@@ -641,7 +634,7 @@ class FromModel:
             centre = kernel.centre_of(centering, axis.grid, places.share(weight))
             total = total - (total @ centre)[:, None]
         used = np.flatnonzero(inputs.with_curve(axis))
-        return total, Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative)
+        return Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative), total
 
     def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
@@ -721,15 +714,16 @@ def _of_feature(
     row = one_profile(profile, name)
     if not row.sizes["grid"]:
         return {}
-    behind = _behind(profile, row, rows, code, from_model)
-    by_rows, degrees, units = behind.errors
-    if from_model is None or behind.change is None:
+    behind, change = _behind(profile, row, rows, from_model)
+    group = groups_at(code, behind.rows)
+    by_rows, degrees, units = behind.errors(str(profile.attrs["centering"]), group)
+    if from_model is None or change is None:
         se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
         return {"se": se, "cov": by_rows, "df": degrees}
     directions, curve = from_model.directions, row["curve"].values
-    check_model(behind.change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
-    used = from_model.numbers[behind.used]
-    covariances = directions.covariances(by_rows, behind.change[:-1], units, used)
+    check_model(change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
+    used = from_model.numbers[behind.rows]
+    covariances = directions.covariances(by_rows, change[:-1], units, used)
     gone = np.isnan(curve)
     covariances.total[gone] = covariances.total[:, gone] = np.nan
     covariances.model[gone] = covariances.model[:, gone] = np.nan
@@ -737,34 +731,19 @@ def _of_feature(
     return errors(covariances) | {"cov": covariances.total, "df": degrees}
 
 
-class Behind(NamedTuple):
-    """What the curve of one feature is made of: its rows, and its change by direction."""
-
-    errors: RowErrors
-    used: IntArray
-    change: FloatArray | None
-
-
 def _behind(
-    profile: xr.Dataset,
-    row: xr.Dataset,
-    rows: xr.Dataset | None,
-    code: IntArray | SamplingDesign | None,
-    from_model: FromModel | None,
-) -> Behind:
-    """What the curve of one feature is made of, by its rows or asked of the model anew."""
-    name, centering, change = str(row["feature"].values), str(profile.attrs["centering"]), None
-    behind: Curves | BinnedOutputs | Shapley
+    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset | None, from_model: FromModel | None
+) -> tuple[Curves | BinnedOutputs | Shapley, FloatArray | None]:
+    """The rows of the curve of one feature, and its change by direction if the model is asked."""
+    name, centering = str(row["feature"].values), str(profile.attrs["centering"])
     if from_model is not None and profile.attrs["method"] != "m_plot":
         derivative = profile.attrs.get("ice_kind") == "derivative"
-        change, behind = from_model.curves(name, derivative=derivative, centering=centering)
-    else:
-        assert rows is not None, "groups come with rows, and M-plots keep theirs"
-        behind = rows_behind(rows, name)
-        if from_model is not None and isinstance(behind, BinnedOutputs):
-            change = from_model.bins(behind, centering)
-    errors = behind.errors(centering, groups_at(code, behind.rows))
-    return Behind(errors, behind.rows, change)
+        return from_model.curves(name, derivative=derivative, centering=centering)
+    assert rows is not None, "groups come with rows, and M-plots keep theirs"
+    behind = rows_behind(rows, name)
+    if from_model is not None and isinstance(behind, BinnedOutputs):
+        return behind, from_model.bins(behind, centering)
+    return behind, None
 
 
 def influences_of(
@@ -781,13 +760,14 @@ def influences_of(
     code, _ = groups_of(groups, rows, None)
     every = np.arange(rows.sizes["obs"]) if code is None else code
     shap = profile.attrs["method"] == "shap_dependence"
-    behind = _behind(profile, row, rows, every if shap else code, None)
-    moved = behind.errors.units.moved
+    behind = rows_behind(rows, str(row["feature"].values))
+    group = groups_at(every if shap else code, behind.rows)
+    moved = behind.errors(str(profile.attrs["centering"]), group).units.moved
     if isinstance(every, SamplingDesign):
         return moved
     # Rows and groups without this feature do not move it.
     out = np.zeros((int(every.max()) + 1, moved.shape[1]))
-    out[np.unique(every[behind.used])] = moved
+    out[np.unique(every[behind.rows])] = moved
     return out
 
 
