@@ -321,26 +321,16 @@ def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
     place = (rows.x - low) / span
     tick = np.rint(place * RUG_POSITIONS).astype(np.intp)
     weight = np.bincount(tick, rows.weight, RUG_POSITIONS + 1)
-    rug: LineCollection | PolyCollection
+    how: dict[str, Any] = {"transform": panel.get_xaxis_transform(), "gid": "rug"}
     if np.count_nonzero(weight) <= RUG_TICKS:
         ticks = low + span * np.flatnonzero(weight) / RUG_POSITIONS
-        rug = LineCollection(
-            [[(x, 0), (x, RUG_HEIGHT)] for x in ticks], colors=_shades(weight), linewidths=0.6
-        )
-    else:
-        cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
-        weight = np.bincount(cell, rows.weight, RUG_CELLS)
-        left = low + span * np.flatnonzero(weight) / RUG_CELLS
-        right = left + span / RUG_CELLS
-        outlines = [
-            [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
-            for a, b in zip(left, right, strict=True)
-        ]
-        shades = _shades(weight)
-        rug = PolyCollection(outlines, facecolors=shades, edgecolors="face", linewidths=0.1)
-    rug.set_transform(panel.get_xaxis_transform())
-    rug.set_gid("rug")
-    panel.add_collection(rug)
+        panel.vlines(ticks, 0, RUG_HEIGHT, colors=_shades(weight), linewidths=0.6, **how)
+        return
+    cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
+    weight = np.bincount(cell, rows.weight, RUG_CELLS)
+    cells = [(x, span / RUG_CELLS) for x in low + span * np.flatnonzero(weight) / RUG_CELLS]
+    how |= {"facecolors": _shades(weight), "edgecolors": "face", "linewidths": 0.1}
+    panel.broken_barh(cells, (0, RUG_HEIGHT), **how)
 
 
 def _shades(weight: NDArray[Any]) -> list[str]:

@@ -21,7 +21,7 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
     schema = dict(table.schema)
     columns = {name: read_series(table[name]) for name in table.columns}
     days = frozenset(position for position, kind in enumerate(schema.values()) if kind == nw.Date)
-    frame = framed(columns, table.columns, len(table))
+    frame = framed(columns, len(table))
     like = table.head(0)
 
     def give(rows: Any) -> Any:
@@ -156,10 +156,10 @@ PANDAS = TableFormat("pandas DataFrame", labelled=True)
 ARRAY = TableFormat("array")
 
 
-def framed(columns: Mapping[Any, Any], names: Sequence[Any], n_rows: int) -> pd.DataFrame:
+def framed(columns: Mapping[Any, Any], n_rows: int) -> pd.DataFrame:
     """Columns as a DataFrame, whose rows are numbered."""
     frame = pd.DataFrame(dict(enumerate(columns.values())), index=pd.RangeIndex(n_rows))
-    return frame.set_axis(pd.Index(list(names), dtype=object if not len(names) else None), axis=1)
+    return frame.set_axis(pd.Index(list(columns), dtype=None if columns else object), axis=1)
 
 
 # --- tables of all libraries ----------------------------------------------------------------------
@@ -377,8 +377,7 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableForm
             f"has {text}. Select, stack or drop before the call, as in X[['a', 'b']]."
         )
     ((row,),) = distinct
-    columns = {name: _column_of(X[name].values) for name in X.data_vars}
-    frame = framed(columns, list(X.data_vars), X.sizes[row])
+    frame = framed({name: _column_of(X[name].values) for name in X.data_vars}, X.sizes[row])
     labelled = _label_rows(frame, X, row)
     frame.attrs = _attributes(X.attrs, {name: X[name].attrs for name in X.data_vars})
 
@@ -458,16 +457,15 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Tabl
         raise TypeError(
             f"{parameter} must hold plain values; got a masked array. Fill it or drop these rows."
         )
-    frame = framed({name: _column_of(X[name]) for name in names}, names, len(X))
+    frame = framed({name: _column_of(X[name]) for name in names}, len(X))
 
     def give(rows: Any) -> NDArray[Any]:
-        columns = [
-            _own_values(rows.iloc[:, position], X.dtype[name])
+        columns = {
+            str(name): _own_values(rows.iloc[:, position], X.dtype[name])
             for position, name in enumerate(rows.columns)
-        ]
-        fields = [(str(n), column.dtype) for n, column in zip(rows.columns, columns, strict=True)]
-        out = np.empty(len(rows), dtype=fields)
-        for (name, _), values in zip(fields, columns, strict=True):
+        }
+        out = np.empty(len(rows), [(name, values.dtype) for name, values in columns.items()])
+        for name, values in columns.items():
             out[name] = values
         return out
 
@@ -478,19 +476,18 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Ta
     """A dict of columns, each of which may be of any library."""
     if not X:
         raise ValueError(f"{parameter} must have at least one column; got an empty dict.")
-    columns, givers, lengths = {}, {}, {}
-    days = set()
+    columns, givers, days = {}, {}, set()
     for position, (name, column) in enumerate(X.items()):
-        values, givers[name], is_day = _read_column(column, f"{parameter} column {name!r}")
-        columns[name], lengths[name] = values, len(values)
+        columns[name], givers[name], is_day = _read_column(column, f"{parameter} column {name!r}")
         days |= {position} if is_day else set()
+    lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
         raise ValueError(
             f"{parameter} must have columns of one length; {text}. Shorten or fill them."
         )
     _check_labels(X, parameter)
-    frame = framed(columns, list(X), next(iter(lengths.values())))
+    frame = framed(columns, next(iter(lengths.values())))
     indices = [series.index for series in X.values() if isinstance(series, pd.Series)]
     if indices:
         frame.index = indices[0]
@@ -506,13 +503,13 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Ta
 def _check_labels(X: Mapping[Any, Any], parameter: str) -> None:
     """Raise ``ValueError`` where columns of pandas have different labels of the rows."""
     series = {name: column for name, column in X.items() if isinstance(column, pd.Series)}
-    first = next(iter(series.values()), None)
     for name, column in series.items():
-        if first is not None and not column.index.equals(first.index):
+        first = next(iter(series))
+        if not column.index.equals(series[first].index):
             raise ValueError(
                 f"{parameter} must have columns of pandas with one index; that of {name!r} differs "
-                f"from that of {next(iter(series))!r}. Make a DataFrame of them, which aligns "
-                f"them: pd.DataFrame(...)."
+                f"from that of {first!r}. Make a DataFrame of them, which aligns them: "
+                f"pd.DataFrame(...)."
             )
 
 

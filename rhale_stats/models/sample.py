@@ -375,8 +375,7 @@ class Sample:
         used, names = np.ones(self.table.n_rows, dtype=bool), self.table.names
         if self.options.missing is not None:
             return used, self.options
-        every = [self.table.series(position).isna().to_numpy() for position in range(len(names))]
-        gaps = [rows & self.present for rows in every]
+        gaps = [self.table.series(p).isna().to_numpy() & self.present for p in range(len(names))]
         gone = {position: rows for position, rows in enumerate(gaps) if rows.any()}
         model_columns = columns_known_of(model, names)
         for position, at_gaps in gone.items():

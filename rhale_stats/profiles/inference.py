@@ -77,6 +77,7 @@ from rhale_stats.profiles.rows import (
     check_curves,
     rows_behind,
 )
+from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.levels import level_text
@@ -164,7 +165,7 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
             f"reference must be a value of {name!r} within the grid, {number_text(grid[0])} to "
             f"{number_text(grid[-1])}; got {value!r}."
         )
-    return np.array([np.interp(value, grid, unit) for unit in np.eye(len(grid))])
+    return np.asarray(interpolation(grid, np.array([value]))[0])
 
 
 # --- bootstrap of profiles ------------------------------------------------------------------------

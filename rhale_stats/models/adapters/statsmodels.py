@@ -301,14 +301,15 @@ def _is_training(results: Any, data: Any) -> bool:
     model = results.model
     if len(data) != len(model.exog):
         return False
-    predictions = np.asarray(_of_columns(results, results.predict)(data), dtype=np.float64)
     only = {"pred_only": True} if _is_of_hazards(results) else {}
-    fit_predictions = np.asarray(
-        model.predict(results.params, model.exog, **only), dtype=np.float64
-    )
-    return predictions.shape == fit_predictions.shape and bool(
-        np.allclose(predictions, fit_predictions, rtol=1e-9, atol=0)
-    )
+    predictions = _of_columns(results, results.predict)(data)
+    return are_close(predictions, model.predict(results.params, model.exog, **only), 1e-9, 0)
+
+
+def are_close(predictions: Any, of_fit: Any, relative: float, absolute: float = 1e-8) -> bool:
+    """Whether predictions are those of the fit, row by row."""
+    first, second = (np.asarray(each, dtype=np.float64) for each in (predictions, of_fit))
+    return first.shape == second.shape and np.allclose(first, second, relative, absolute)
 
 
 # --- results of statsmodels: the regressors of the fit are the features ---------------------------
