@@ -51,12 +51,8 @@ class Outputs:
     that answers, or "adapter"; ``in_model_form`` brings rows into the form in which the model gets
     them.
 
-    Raises
-    ------
-    TypeError
-        ``model`` can neither be called nor predict, or is a formula model without a DataFrame.
-    ValueError, KeyError
-        A scale that the model does not have, an output that it does not have.
+    A model that can neither be called nor predict is refused, as are a formula model without a
+    DataFrame, and a scale or an output that the model does not have.
     """
 
     def __init__(

@@ -125,15 +125,8 @@ def cross_fit(
 ) -> CrossFits:
     """Fit the learner to all folds but one, for each fold and repeat.
 
-    Raises
-    ------
-    TooLong
-        The first fit took so long that all would take more than ``most_seconds``.
-    NotRefittable
-        ``fit`` cannot be fitted again.
-    ValueError
-        More folds than rows or groups, a fold without one of the classes, an outcome that is
-        missing.
+    Raise ``NotRefittable`` where ``fit`` cannot be fitted again, and ``TooLong`` where the first
+    fit took so long that all would take more than ``most_seconds``.
     """
     check_count("n_folds", n_folds, 2)
     check_count("n_repeats", n_repeats, 1)

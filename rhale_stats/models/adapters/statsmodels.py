@@ -194,12 +194,8 @@ def predict_of(
 ) -> tuple[Callable[[Any], Any], Any]:
     """``predict`` with the offset of every row, and the table that it is to be asked with.
 
-    ``predict`` may be another function of rows and offset than that of the results.
-
-    Raises
-    ------
-    ValueError
-        The rows are not those of the fit, and no column holds their offset.
+    ``predict`` may be another function of rows and offset than that of the results. Raise
+    ``ValueError`` where the rows are not those of the fit, and no column holds their offset.
     """
     predict = _with_smooth(results, prediction_function(results) if predict is None else predict)
     predict = _of_columns(results, predict)
