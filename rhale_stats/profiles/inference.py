@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -48,7 +48,6 @@ from rhale_stats.inference.parameters import (
 from rhale_stats.inference.results import (
     CONSTANT,
     ComparisonOptions,
-    Difference,
     difference_of,
     features_in_common,
     labelled_differences,
@@ -415,16 +414,23 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
 # --- two profiles ---------------------------------------------------------------------------------
 
 
-def _difference(
+class CommonGrid(NamedTuple):
+    """Values of two profiles on their common grid, with the covariance of the difference."""
+
+    grid: FloatArray
+    values: tuple[FloatArray, FloatArray]
+    covariance: FloatArray
+    degrees: FloatArray
+
+
+def compared(
     a: xr.Dataset,
     b: xr.Dataset,
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
-    code: IntArray | SamplingDesign | None,
-    request: ComparisonOptions,
-    rng: np.random.Generator,
-) -> Difference:
-    """The difference of one feature of both profiles, paired if both are of the same rows.
+    code: IntArray | SamplingDesign | None = None,
+) -> CommonGrid:
+    """One feature of both profiles, paired if both are made from the same rows.
 
     ``code`` are the groups of the pairs, which may depend on each other within one. M-plots are
     compared in the bins where both have rows, at the midpoint of their mean places, math [42].
@@ -435,21 +441,17 @@ def _difference(
     compared_at = np.ones(len(grids[0]), dtype=bool)
     if a.attrs["method"] == "m_plot":
         compared_at = np.isfinite(curves[0]) & np.isfinite(curves[1])
-    if not compared_at.any():  # a constant feature has no curve
-        return no_difference(CONSTANT)
-    if pairs is None:
+    if pairs is None or not compared_at.any():  # a constant feature has no curve
         covariance = rows[0]["curve_cov"].values + rows[1]["curve_cov"].values
         variances = [row["curve_se"].values ** 2 for row in rows]
         degrees = intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
     else:
         covariance, degrees = _of_pairs(pairs, name, code, str(a.attrs["centering"]))
-    return difference_of(
+    return CommonGrid(
         np.mean(grids, axis=0)[compared_at],
         (curves[0][compared_at], curves[1][compared_at]),
         covariance[np.ix_(compared_at, compared_at)],
         degrees[compared_at],
-        request,
-        rng,
     )
 
 
@@ -540,11 +542,15 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             "groups must be given for pairs of profiles with standard errors by groups: "
             "compare(a, b, paired=..., groups=...)."
         )
+    differences = []
     streams = np.random.default_rng(request.rng).spawn(len(names))
-    differences = [
-        _difference(a, b, name, pairs, code, request, stream)
-        for name, stream in zip(names, streams, strict=True)
-    ]
+    for name, stream in zip(names, streams, strict=True):
+        comparison = compared(a, b, name, pairs, code)
+        differences.append(
+            difference_of(*comparison, request, stream)
+            if len(comparison.grid)
+            else no_difference(CONSTANT)
+        )
     sides = " against ".join(str(comparison["curve_se"].attrs["source"]) for comparison in (a, b))
     source = f"{sides}, independent" if pairs is None else f"pairs of {units_text(code)}"
     return labelled_differences(differences, a, b, names, source, request)
