@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import curve_drawn, ends_of
@@ -131,15 +130,11 @@ def plot_curves(
         each = {"": rhale(effects, by=by)}
     if not each:
         raise ValueError("effects must hold at least one result; got none.")
-    if reference is not None and not isinstance(reference, dict):
-        raise TypeError(
-            f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
-            f"{shown(reference)}."
-        )
+    reference = frame.reference_of(reference)
     curves = [
         curve
         for name, effect in each.items()
-        for curve in _curves(name, effect, features, reference or {})
+        for curve in _curves(name, effect, features, reference)
     ]
     if not intervals:
         curves = [curve._replace(ends=np.full_like(curve.ends, np.nan)) for curve in curves]

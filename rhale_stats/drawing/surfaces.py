@@ -82,11 +82,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
             f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."
         )
-    if "output" in surface.dims:
-        raise ValueError(
-            f"surface must be of one output; this one is of {surface.sizes['output']}. Select one: "
-            f"surface.isel(output=0)."
-        )
+    frame.check_one_output(surface, "surface")
     surface = with_part_facts(surface)
     categorical = [f"level_{side}" in surface.coords for side in "ab"]
     if contour and any(categorical):
