@@ -328,9 +328,13 @@ def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
         return
     cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
     weight = np.bincount(cell, rows.weight, RUG_CELLS)
-    cells = [(x, span / RUG_CELLS) for x in low + span * np.flatnonzero(weight) / RUG_CELLS]
+    left = low + span * np.flatnonzero(weight) / RUG_CELLS
+    outlines = [
+        [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
+        for a, b in zip(left, left + span / RUG_CELLS, strict=True)
+    ]
     how |= {"facecolors": _shades(weight), "edgecolors": "face", "linewidths": 0.1}
-    panel.broken_barh(cells, (0, RUG_HEIGHT), **how)
+    panel.add_collection(PolyCollection(outlines, **how))
 
 
 def _shades(weight: NDArray[Any]) -> list[str]:
