@@ -362,15 +362,10 @@ class Forest(NamedTuple):
             limit = ensemble.tree_limit
             n_trees = len(ensemble.features)
             n_trees = n_trees if limit is None or limit < 0 else min(n_trees, int(limit))
-            each = (
-                ensemble.children_left,
-                ensemble.children_right,
-                ensemble.children_default,
-                ensemble.features,
-                ensemble.thresholds,
-                ensemble.values,
-            )
-            trees = [Tree(*(array[number] for array in each)) for number in range(n_trees)]
+            children = [f"children_{side}" for side in ("left", "right", "default")]
+            names = (*children, "features", "thresholds", "values")
+            each = [getattr(ensemble, name)[:n_trees] for name in names]
+            trees = [Tree(*of_tree) for of_tree in zip(*each, strict=True)]
         except Exception:  # the library refuses what it does not know in many ways
             return None
         return cls(explainer, trees)

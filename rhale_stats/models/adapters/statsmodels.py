@@ -148,17 +148,14 @@ def made_from(
     frame = getattr(getattr(results.model, "data", None), "frame", None)
     if not isinstance(frame, pd.DataFrame) or any(len(part) != len(frame) for part in parts):
         return None
-    columns = [
-        name
+    columns = {
+        name: _numbers(frame[name])
         for name in frame.columns
         if name in X.columns and pd.api.types.is_numeric_dtype(frame[name].dtype)
-    ]
-    sources = []
-    for part in parts:
-        source = _source(part, {name: _numbers(frame[name]) for name in columns})
-        if source is None:
-            return None
-        sources.append(source)
+    }
+    sources = [source for part in parts if (source := _source(part, columns)) is not None]
+    if len(sources) < len(parts):
+        return None
 
     def offset(rows: pd.DataFrame) -> FloatArray:
         made = [
