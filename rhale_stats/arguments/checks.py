@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import xarray as xr
@@ -15,6 +15,7 @@ from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.words import first_rows, shown
 
 LIBRARIES = ("dask", "dask_expr")
+TABLE = "a DataFrame or a two-dimensional array of shape (rows, features)"
 TAKEN = "local_effects, and what follows from it, ale and pdp"
 
 
@@ -35,9 +36,8 @@ def refuse_chunks(X: Any, parameter: str) -> None:
     """Raise ``TypeError`` for tables in chunks, which may be larger than the memory."""
     if is_path(X):
         raise TypeError(
-            f"{parameter} must be a DataFrame or a two-dimensional array of shape (rows, "
-            f"features); got {shown(X)}. Read the file, or a sample of its rows. {TAKEN} "
-            f"take paths of Parquet files."
+            f"{parameter} must be {TABLE}; got {shown(X)}. Read the file, or a sample of its rows. "
+            f"{TAKEN} take paths of Parquet files."
         )
     if is_in_chunks(X):
         raise TypeError(
@@ -151,12 +151,6 @@ def check_share(parameter: str, value: Any) -> None:
         raise ValueError(f"{parameter} must lie strictly between 0 and 1; got {value!r}.{percent}")
 
 
-def check_flag(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{parameter} must be True or False; got {shown(value)}.")
-
-
 def check_rng(parameter: str, value: Any) -> None:
     """Raise unless ``value`` is a generator of random numbers, a seed, or None."""
     if value is None or isinstance(value, np.random.Generator):
@@ -186,28 +180,89 @@ def check_callable(parameter: str, value: object) -> None:
         )
 
 
-def check_derivatives(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a function or may be a table of derivatives.
+Check: TypeAlias = Callable[[str, Any], None]
+# What names one feature.
+FEATURE = (str, int, np.integer)
 
-    None means that derivatives are taken from the model, by differences.
+
+def of_types(what: str, *types: type) -> Check:
+    """A check, by ``TypeError``, that an argument is of one of these types."""
+
+    def check(parameter: str, value: object) -> None:
+        if not isinstance(value, types):
+            raise TypeError(f"{parameter} must be {what}; got {shown(value)}.")
+
+    return check
+
+
+def is_listed(value: object) -> bool:
+    """Whether this is a list or an array of something, no text and no mapping."""
+    return (
+        hasattr(value, "__len__")
+        and hasattr(value, "__getitem__")
+        and not isinstance(value, str | bytes | Mapping)
+        and getattr(value, "shape", None) != ()
+    )
+
+
+def listed_or(what: str, is_other: Callable[[Any], bool] = lambda _: False) -> Check:
+    """A check, by ``TypeError``, that an argument is an array or a list, unless it is another.
+
+    Functions themselves check entries and their number.
     """
-    if value is not None and not callable(value):
-        _check_listed(parameter, value, "a function of X or a derivative for each row and column")
+
+    def check(parameter: str, value: object) -> None:
+        if is_other(value):
+            return
+        if not is_listed(value):
+            column = f" Take the column: {parameter}=X[{value!r}]." * isinstance(value, str)
+            raise TypeError(f"{parameter} must be {what}; got {shown(value)}.{column}")
+        if isinstance(value, list | tuple):
+            try:
+                np.asarray(value)
+            except ValueError as error:
+                raise TypeError(
+                    f"{parameter} must be {what}; got a {type(value).__name__} of parts of "
+                    f"different shapes."
+                ) from error
+
+    return check
 
 
-def check_feature(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` may name one feature."""
-    if not isinstance(value, str | int | np.integer):
-        raise TypeError(
-            f"{parameter} must be the name or number of one feature; got {shown(value)}."
-        )
+def is_frame(value: object) -> bool:
+    """Whether this is a table of a library of frames, or a mapping of columns."""
+    return isinstance(value, Mapping) or hasattr(value, "collect_schema")
+
+
+COLUMN = "an array with one entry a row"
+check_flag = of_types("True or False", bool, np.bool_)
+check_text = of_types("a text", str)
+check_feature = of_types("the name or number of one feature", *FEATURE)
+check_table = listed_or(TABLE, is_frame)
+# A path is that of a table, which few functions take.
+check_rows = listed_or(TABLE, lambda value: is_path(value) or is_frame(value))
+check_column = listed_or(COLUMN)
+check_name_or_column = listed_or(COLUMN, lambda value: isinstance(value, FEATURE))
+check_labels = listed_or(
+    "a label or a list of labels", lambda value: isinstance(value, str | int | float | np.generic)
+)
+check_labels_listed = listed_or("a list of labels")
+# None means that derivatives are taken from the model, by differences.
+check_derivatives = listed_or(
+    "a function of X or a derivative for each row and column",
+    lambda value: value is None or callable(value),
+)
+check_order = listed_or(
+    "the name of an order, a list of levels, or a mapping of features to one of these",
+    lambda value: isinstance(value, str | Mapping) and not isinstance(value, xr.Dataset),
+)
 
 
 def check_features(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features."""
     several = is_listed(value)
     for feature in np.asarray(value, dtype=object) if several else [value]:
-        if not isinstance(feature, str | int | np.integer):
+        if not isinstance(feature, FEATURE):
             hint = " Pairs are for pdp and ale2." if isinstance(feature, tuple) else ""
             if isinstance(feature, float):
                 hint = " No outcome is needed here; explain takes it."
@@ -233,18 +288,12 @@ def check_features_or_contrasts(parameter: str, value: object) -> None:
     check_features(parameter, list(value) if isinstance(value, Mapping) else value)
 
 
-def check_labels(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is one label or a list of labels."""
-    if not isinstance(value, str | int | float | np.generic):
-        _check_listed(parameter, value, "a label or a list of labels")
-
-
 def check_background(parameter: str, value: object) -> None:
     """Raise unless ``value`` is a number of rows, or may be a table of them."""
     if isinstance(value, int | np.integer):
         check_count(parameter, value, 1)
-    elif not (isinstance(value, Mapping) or hasattr(value, "collect_schema")):
-        _check_listed(parameter, value, "a number of rows, or a table of them")
+    else:
+        listed_or("a number of rows, or a table of them", is_frame)(parameter, value)
 
 
 def check_points(parameter: str, value: object) -> None:
@@ -255,73 +304,7 @@ def check_points(parameter: str, value: object) -> None:
         more = " Values of several features: effect.rhale.at(x)." * isinstance(value, Mapping)
         raise TypeError(f"{parameter} must be numbers or levels; got {shown(value)}.{more}")
     if is_listed(value):
-        _check_listed(parameter, value, "numbers or levels")
-
-
-def check_order(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a name, levels, or one of these for each feature."""
-    if not isinstance(value, str | Mapping) or isinstance(value, xr.Dataset):
-        _check_listed(
-            parameter,
-            value,
-            "the name of an order, a list of levels, or a mapping of features to one of these",
-        )
-
-
-def check_text(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` is a text."""
-    if not isinstance(value, str):
-        raise TypeError(f"{parameter} must be a text; got {shown(value)}.")
-
-
-def _check_listed(parameter: str, value: object, what: str) -> None:
-    if not is_listed(value):
-        column = f" Take the column: {parameter}=X[{value!r}]." * isinstance(value, str)
-        raise TypeError(f"{parameter} must be {what}; got {shown(value)}.{column}")
-    if isinstance(value, list | tuple):
-        try:
-            np.asarray(value)
-        except ValueError as error:
-            raise TypeError(
-                f"{parameter} must be {what}; got a {type(value).__name__} of parts of different "
-                f"shapes."
-            ) from error
-
-
-def check_table(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless ``value`` may be a table: of any library, array or dict."""
-    if not (isinstance(value, Mapping) or hasattr(value, "collect_schema")):
-        what = "a DataFrame or a two-dimensional array of shape (rows, features)"
-        _check_listed(parameter, value, what)
-
-
-def is_listed(value: object) -> bool:
-    """Whether this is a list or an array of something, no text and no mapping."""
-    return (
-        hasattr(value, "__len__")
-        and hasattr(value, "__getitem__")
-        and not isinstance(value, str | bytes | Mapping)
-        and getattr(value, "shape", None) != ()
-    )
-
-
-# Functions themselves check entries and their number.
-check_column = partial(_check_listed, what="an array with one entry a row")
-
-
-def check_name_or_column(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless this is an array with one entry a row, or names something."""
-    if not isinstance(value, str | int | np.integer):
-        check_column(parameter, value)
-
-
-def check_rows(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless this is a table, or the path of one, which few functions take."""
-    if not is_path(value):
-        check_table(parameter, value)
-
-
-check_labels_listed = partial(_check_listed, what="a list of labels")
+        listed_or("numbers or levels")(parameter, value)
 
 
 def check_result(parameter: str, value: object) -> None:

@@ -120,13 +120,15 @@ def storable(index: pd.Index[Any]) -> NDArray[Any]:
     return np.array([str(label) for label in values]) if values.dtype == object else values
 
 
-def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter: str) -> Any:
+def aligned(
+    values: Any,
+    labels: NDArray[Any] | pd.Index[Any] | None,
+    parameter: str,
+    error: type[Exception] = ValueError,
+) -> Any:
     """Values of rows in the order of the rows, whose ``labels`` those of pandas go by.
 
-    Raises
-    ------
-    ValueError
-        As many values as rows, under other labels.
+    Raise an ``error`` for as many values as rows, under other labels.
     """
     if isinstance(values, xr.DataArray) and values.ndim == 1 and values.dims[0] in values.coords:
         values = values.to_series()
@@ -139,7 +141,7 @@ def aligned(values: Any, labels: NDArray[Any] | pd.Index[Any] | None, parameter:
         positions = index.get_indexer(rows)
         if (positions >= 0).all():
             return values.iloc[positions]
-    raise ValueError(
+    raise error(
         f"{parameter} must have the index of the rows, in any order; its index has other labels: "
         f"{_first_labels(index)} where the rows have {_first_labels(rows)}. Give it the index of X"
         f", or pass {parameter}.to_numpy() if its order is that of the rows."

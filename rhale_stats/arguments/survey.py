@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_column
+from rhale_stats.arguments.checks import COLUMN, check_column, listed_or
 from rhale_stats.arguments.peers import other_value
 from rhale_stats.arguments.rows import as_numbers, of_rows, row_codes
 from rhale_stats.arguments.words import first_rows, shown
@@ -254,7 +254,4 @@ def units_text(group: IntArray | SamplingDesign | None) -> str:
     return "rows" if group is None else f"rows in {int(group.max(initial=-1)) + 1} groups"
 
 
-def check_groups(parameter: str, value: object) -> None:
-    """Raise ``TypeError`` unless this is a column or the design of a survey."""
-    if not isinstance(value, SurveyDesign):
-        check_column(parameter, value)
+check_groups = listed_or(COLUMN, lambda value: isinstance(value, SurveyDesign))

@@ -12,7 +12,6 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_percentiles
-from rhale_stats.arguments.words import shown as shortly
 from rhale_stats.drawing import curve, frame, legend, profile
 from rhale_stats.drawing.frame import UNCERTAINTY, Content, GivenAxes, Panels
 from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
@@ -315,12 +314,7 @@ def plot_effects(
     """
     check_choice("spread", spread, ("none", "band"))
     percentiles = check_percentiles(percentiles)
-    if reference is not None and not isinstance(reference, Mapping):
-        raise TypeError(
-            f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
-            f"{shortly(reference)}."
-        )
-    reference = dict(reference or {})
+    reference = frame.reference_of(reference)
     is_profile, of_models = PROFILE.holds(effect), ENSEMBLE.holds(effect)
     if of_models:
         _refuse_of_models(reference or None, percentiles)

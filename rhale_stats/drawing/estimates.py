@@ -92,27 +92,21 @@ def plot_forest(
 
 
 def _label(panel: Axes, effect: xr.Dataset, forest: ForestData) -> None:
-    """Names of the features, and below them what the numbers are."""
-    names, axis_label = _forest_labels(effect, forest.variable)
+    """Names of the features, and below them what the numbers are; units beside what has one."""
+    what, about = str(forest.variable.name), forest.variable.attrs
+    _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
+    axis_label, template = str(about.get("long_name", long_name)), str(about.get("units", template))
+    features, output_units = feature_names(effect), str(effect.attrs.get("output_units", ""))
+    names = [label_of(effect, name) for name in features]
+    units = [_filled(template, output_units, units_of(effect, name)) for name in features]
+    if len(set(units)) == 1:
+        axis_label = with_units(axis_label, units[0])
+    else:
+        names = [with_units(name, unit) for name, unit in zip(names, units, strict=True)]
     labels = [textwrap.fill(names[number], frame.LABEL_LENGTH) for number in forest.order]
     panel.set_yticks(np.arange(len(names)), labels, parse_math=False)
     panel.set_ylim(len(names) - 0.4, -0.6)
     frame.name_axes(panel, textwrap.fill(axis_label, 2 * frame.LABEL_LENGTH))
-
-
-def _forest_labels(effect: xr.Dataset, values: xr.DataArray) -> tuple[list[str], str]:
-    """Names of features and label of the axis; units beside the names where they differ."""
-    what = str(values.name)
-    features = feature_names(effect)
-    names = [label_of(effect, name) for name in features]
-    _, long_name, template = EFFECT_VARIABLES.get(what, ((), what, ""))
-    long_name = str(values.attrs.get("long_name", long_name))
-    template = str(values.attrs.get("units", template))
-    output_units = str(effect.attrs.get("output_units", ""))
-    units = [_filled(template, output_units, units_of(effect, name)) for name in features]
-    if len(set(units)) == 1:
-        return names, with_units(long_name, units[0])
-    return [with_units(name, unit) for name, unit in zip(names, units, strict=True)], long_name
 
 
 def _filled(template: str, output_units: str, feature_units: str) -> str:

@@ -13,7 +13,6 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import curve_drawn, ends_of
@@ -21,7 +20,7 @@ from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.rhale import rhale
-from rhale_stats.profiles.data import check_profile, is_nominal
+from rhale_stats.profiles.data import check_profile, levels_in
 from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
@@ -131,15 +130,11 @@ def plot_curves(
         each = {"": rhale(effects, by=by)}
     if not each:
         raise ValueError("effects must hold at least one result; got none.")
-    if reference is not None and not isinstance(reference, dict):
-        raise TypeError(
-            f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
-            f"{shown(reference)}."
-        )
+    reference = frame.reference_of(reference)
     curves = [
         curve
         for name, effect in each.items()
-        for curve in _curves(name, effect, features, reference or {})
+        for curve in _curves(name, effect, features, reference)
     ]
     if not intervals:
         curves = [curve._replace(ends=np.full_like(curve.ends, np.nan)) for curve in curves]
@@ -192,9 +187,8 @@ def _curves(name: str, effect: object, features: Any, reference: Mapping[str, An
 
 def _of_profile(data: xr.Dataset) -> tuple[Any, ...]:
     """A profile of one feature, the points of its curve, their interval and levels."""
-    levels = [str(level) for level in data["level"].values] if is_nominal(data) else []
     x, value = data["grid_value"].values, data["curve"].values
-    return data, x, value, ends_of(data["curve_ci"]), levels
+    return data, x, value, ends_of(data["curve_ci"]), levels_in(data)
 
 
 def _of_effect(data: FeatureResult) -> tuple[Any, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -21,6 +21,7 @@ from matplotlib.ticker import AutoLocator, MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.times import are_dates, unit_word, zone_of
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing.legend import CONSTANT, OURS, draw_legend, eastern_fonts
 from rhale_stats.printing.text import cut_within
@@ -259,6 +260,25 @@ def draw_grid(
         if of_features:
             say_limited(panels, of_features)
     return panels
+
+
+def reference_of(reference: object) -> dict[str, Any]:
+    """Values that curves are relative to, by the names of their features."""
+    if reference is not None and not isinstance(reference, Mapping):
+        raise TypeError(
+            f"reference must be a mapping of features to values, as in {{'dose': 4}}; got "
+            f"{shown(reference)}."
+        )
+    return dict(reference or {})
+
+
+def check_one_output(result: xr.Dataset, parameter: str) -> None:
+    """Raise ``ValueError`` for a result of several outputs."""
+    if "output" in result.dims:
+        raise ValueError(
+            f"{parameter} must be of one output; this one is of {result.sizes['output']}. Select "
+            f"one: {parameter}.isel(output=0)."
+        )
 
 
 # --- labels and notes -----------------------------------------------------------------------------

@@ -80,11 +80,7 @@ def plot_h_statistics(
     ['x1', 'x2', 'x0']
     """
     check_variables(statistics, "statistics", ("h2_overall",), "h_statistic(model, X)")
-    if "output" in statistics.dims:
-        raise ValueError(
-            f"statistics must be of one output; this one is of {statistics.sizes['output']}. "
-            f"Select one: statistics.isel(output=0)."
-        )
+    frame.check_one_output(statistics, "statistics")
     statistics = with_part_facts(statistics)
     pairs = "h2_pairwise" in statistics
     shares = bool(statistics.attrs["normalize"])

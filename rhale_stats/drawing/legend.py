@@ -158,6 +158,12 @@ def figure_legend(
     )
 
 
+def legend_as_drawn(panels: Sequence[Axes], n_columns: int) -> None:
+    """One legend of all panels: in the order from the first on, and each as it looks there."""
+    handles = handles_in([*panels, *panels[::-1]])
+    figure_legend(panels[0].figure, handles, handles, n_columns)
+
+
 def draw_legend(panels: Iterable[Axes]) -> None:
     """Draw one legend above all panels of a figure, outside the data."""
     say_missing_font(panels)

@@ -246,12 +246,9 @@ def _label_lines(panels: Panels, titles: Sequence[str]) -> None:
             frame.name_axes(panel, y="" if number else title, title="")
             if panel.get_legend() is not None:
                 panel.get_legend().remove()
-    figure = panels[0, 0].figure
-    for earlier in figure.legends:
+    for earlier in panels[0, 0].figure.legends:
         earlier.remove()
-    # In their order from the first panel on, and each as it looks there.
-    handles = legend.handles_in([*panels.flat, *panels.flat[::-1]])
-    legend.figure_legend(figure, handles, handles, min(panels.shape[1], 3))
+    legend.legend_as_drawn([*panels.flat], min(panels.shape[1], 3))
 
 
 def _within(

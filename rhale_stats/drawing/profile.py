@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
-from rhale_stats.drawing.curve import quantiles_of
+from rhale_stats.drawing.curve import ends_of, quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.drawing.rows import RowColours, coloured
 from rhale_stats.drawing.surfaces import draw_pair
@@ -307,9 +307,7 @@ def _panels(
                 panel.set_ylabel("")
             _draw(panel, profile, row)
         if ax is None and not all(pair_of(row) for _, row in shown):
-            # In their order from the first panel on, and each as it looks there.
-            handles = legend.handles_in([*panels, *panels[::-1]])
-            legend.figure_legend(panels[0].figure, handles, handles, 3)
+            legend.legend_as_drawn(list(panels), 3)
     return panels
 
 
@@ -429,7 +427,7 @@ def _errors(row: xr.Dataset) -> list[_Error]:
     def ends(name: str) -> FloatArray:
         if name.startswith("curve_se"):
             return np.stack([curve - parts[name].values, curve + parts[name].values])
-        return np.asarray(parts[name].transpose("ci_bound", "grid").values)
+        return ends_of(parts[name])
 
     def label(name: str, text: str) -> str:
         source = str(row[name].attrs.get("source", "rows"))

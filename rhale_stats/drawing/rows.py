@@ -111,21 +111,19 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     middle = edges[:-1] + width / 2
     # Without removing the slope a violin would be long where rows differ only in x.
     away = rows.x - middle[rows.bin]
-    moved = rows._replace(local_effect=rows.local_effect - slope[rows.bin] * away)
-    violins = _violins(moved, len(width), frame.error_text(row))
+    moved, error = rows.local_effect - slope[rows.bin] * away, frame.error_text(row)
     outlines: list[FloatArray] = []
     flat: list[FloatArray] = []
-    for position in np.flatnonzero(violins.occupied):
-        half = VIOLIN_WIDTH * width[position] / 2
-        value, reach = violins.value[position], half * violins.density[position]
-        if violins.flat[position]:
-            value, reach = value[:1], np.array([half])
+    for position in np.unique(rows.bin):
+        inside = rows.bin == position
+        value, density = _violin(moved[inside], rows.weight[inside], rows.frequency, error)
+        reach = VIOLIN_WIDTH * width[position] / 2 * density
         side, other = [
             np.column_stack([middle[position] + step, value + slope[position] * step])
             for step in (-reach, reach)
         ]
         outline = np.concatenate([side, other[::-1]])
-        (flat if violins.flat[position] else outlines).append(outline)
+        (outlines if len(value) > 1 else flat).append(outline)
     room = width.min() / np.ptp(edges) * frame.width_of(panel)
     line = float(np.clip(0.05 * room, 0.15, 0.5))
     how: dict[str, Any] = {"linewidths": line, "zorder": 1}
@@ -163,51 +161,27 @@ def shorten_tails(panel: Axes, rows: RowsInBins, bins: tuple[float, float]) -> N
         frame.note(panel, f"{100 * share:.2g} % of local effects off the scale")
 
 
-class _Violins(NamedTuple):
-    """Outlines of the violins: local effects and their density over its maximum, (bin, point)."""
+def _violin(
+    g: FloatArray, weight: FloatArray, frequency: bool, error: float
+) -> tuple[FloatArray, FloatArray]:
+    """Local effects from min to max, and their Gaussian kernel density over its maximum.
 
-    value: FloatArray
-    density: FloatArray
-    occupied: NDArray[np.bool_]
-    flat: NDArray[np.bool_]
-
-
-def _violins(rows: RowsInBins, n_bins: int, error: float) -> _Violins:
-    """Gaussian kernel density of the local effects of every bin, on a grid from min to max.
-
-    Rows are moved to the nearest grid point, and the kernel is applied to the grid: one pass over
-    the rows, whatever their number.
+    Rows are moved to the nearest of these points, to which the kernel is applied. Effects that are
+    equal up to the ``error`` are one point.
     """
-    g, weight, bin_ = rows.local_effect, rows.weight, rows.bin
-    low, high = np.full(n_bins, np.inf), np.full(n_bins, -np.inf)
-    np.minimum.at(low, bin_, g)
-    np.maximum.at(high, bin_, g)
-    occupied = low <= high
-    low, high = np.where(occupied, low, 0.0), np.where(occupied, high, 0.0)
-    span = high - low
-    resolution = np.maximum(error, 16 * np.spacing(np.maximum(np.abs(low), np.abs(high))))
-    flat = span <= resolution
-    step = np.where(flat, 1.0, span / (VIOLIN_POINTS - 1))
-    point = np.rint((g - low[bin_]) / step[bin_]).astype(np.intp)
-    np.clip(point, 0, VIOLIN_POINTS - 1, out=point)
-    point += VIOLIN_POINTS * bin_
-    mass = np.bincount(point, weight, n_bins * VIOLIN_POINTS).reshape(n_bins, VIOLIN_POINTS)
-
-    total = np.bincount(bin_, weight, n_bins)
+    low, high = float(g.min()), float(g.max())
+    if high - low <= max(error, 16 * float(np.spacing(max(abs(low), abs(high))))):
+        return np.array([low]), np.ones(1)
+    step = (high - low) / (VIOLIN_POINTS - 1)
+    point = np.clip(np.rint((g - low) / step).astype(np.intp), 0, VIOLIN_POINTS - 1)
+    total = weight.sum()
+    share = np.bincount(point, weight, VIOLIN_POINTS) / total
     # math [6]: a frequency weight is so many rows.
-    square = total if rows.frequency else np.bincount(bin_, weight**2, n_bins)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        n_effective = total**2 / square
-        share = mass / total[:, None]
+    n_effective = total**2 / (total if frequency else weight @ weight)
     distance = np.arange(1 - VIOLIN_POINTS, VIOLIN_POINTS)
-    density = np.zeros((n_bins, VIOLIN_POINTS))
-    for position in np.flatnonzero(occupied):
-        bandwidth = _silverman(share[position], n_effective[position])
-        kernel = np.exp(-0.5 * (distance / bandwidth) ** 2)
-        density[position] = np.convolve(share[position], kernel, "valid")
-        density[position] /= density[position].max()
-    value = np.linspace(low, high, VIOLIN_POINTS, axis=-1)
-    return _Violins(value, density, occupied, flat)
+    kernel = np.exp(-0.5 * (distance / _silverman(share, n_effective)) ** 2)
+    density = np.convolve(share, kernel, "valid")
+    return np.linspace(low, high, VIOLIN_POINTS), density / density.max()
 
 
 def _silverman(share: FloatArray, n_effective: float) -> float:
@@ -345,26 +319,20 @@ def draw_rug(panel: Axes, rows: RowsInBins, edges: FloatArray) -> None:
     place = (rows.x - low) / span
     tick = np.rint(place * RUG_POSITIONS).astype(np.intp)
     weight = np.bincount(tick, rows.weight, RUG_POSITIONS + 1)
-    rug: LineCollection | PolyCollection
+    how: dict[str, Any] = {"transform": panel.get_xaxis_transform(), "gid": "rug"}
     if np.count_nonzero(weight) <= RUG_TICKS:
         ticks = low + span * np.flatnonzero(weight) / RUG_POSITIONS
-        rug = LineCollection(
-            [[(x, 0), (x, RUG_HEIGHT)] for x in ticks], colors=_shades(weight), linewidths=0.6
-        )
-    else:
-        cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
-        weight = np.bincount(cell, rows.weight, RUG_CELLS)
-        left = low + span * np.flatnonzero(weight) / RUG_CELLS
-        right = left + span / RUG_CELLS
-        outlines = [
-            [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
-            for a, b in zip(left, right, strict=True)
-        ]
-        shades = _shades(weight)
-        rug = PolyCollection(outlines, facecolors=shades, edgecolors="face", linewidths=0.1)
-    rug.set_transform(panel.get_xaxis_transform())
-    rug.set_gid("rug")
-    panel.add_collection(rug)
+        panel.vlines(ticks, 0, RUG_HEIGHT, colors=_shades(weight), linewidths=0.6, **how)
+        return
+    cell = np.minimum((place * RUG_CELLS).astype(np.intp), RUG_CELLS - 1)
+    weight = np.bincount(cell, rows.weight, RUG_CELLS)
+    left = low + span * np.flatnonzero(weight) / RUG_CELLS
+    outlines = [
+        [(a, 0), (b, 0), (b, RUG_HEIGHT), (a, RUG_HEIGHT)]
+        for a, b in zip(left, left + span / RUG_CELLS, strict=True)
+    ]
+    how |= {"facecolors": _shades(weight), "edgecolors": "face", "linewidths": 0.1}
+    panel.add_collection(PolyCollection(outlines, **how))
 
 
 def _shades(weight: NDArray[Any]) -> list[str]:

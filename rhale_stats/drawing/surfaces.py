@@ -17,6 +17,7 @@ from rhale_stats.drawing.frame import sns
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.schema.checks import check_dataset
+from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
@@ -81,11 +82,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
             f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."
         )
-    if "output" in surface.dims:
-        raise ValueError(
-            f"surface must be of one output; this one is of {surface.sizes['output']}. Select one: "
-            f"surface.isel(output=0)."
-        )
+    frame.check_one_output(surface, "surface")
     surface = with_part_facts(surface)
     categorical = [f"level_{side}" in surface.coords for side in "ab"]
     if contour and any(categorical):
@@ -134,30 +131,12 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     colours: dict[str, Any] = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit}
     if surface.attrs.get("centering") == "none":
         colours = {"cmap": SHADES}
-    bounds, centres = zip(*[_bounds(surface, side) for side in "ab"], strict=True)
+    bounds, centres, along, sides = zip(*[_axis(surface, side) for side in "ab"], strict=True)
     panel.set_facecolor(UNKNOWN)
-    numeric = [f"level_{side}" not in surface.coords for side in "ab"]
-    # A fine grid between the edges of numeric features; levels are stripes.
-    along = [
-        np.union1d(np.linspace(centre[0], centre[-1], FINE), centre)
-        if smooth
-        else np.arange(len(centre), dtype=np.float64)
-        for smooth, centre in zip(numeric, centres, strict=True)
-    ]
-    interpolation = [
-        np.array([np.interp(points, centre, unit) for unit in np.eye(len(centre))])
-        for centre, points in zip(centres, along, strict=True)
-    ]
+    a, b = [interpolation(*axis) for axis in zip(centres, along, strict=True)]
+    fine = a @ np.nan_to_num(values) @ b.T
     # Cells beside an unknown corner are unknown.
-    finite = np.where(np.isnan(values), 0.0, 1.0)
-    fine = interpolation[0].T @ np.nan_to_num(values) @ interpolation[1]
-    fine[interpolation[0].T @ finite @ interpolation[1] < 1 - 1e-9] = np.nan
-    sides = [
-        np.concatenate([[points[0]], (points[:-1] + points[1:]) / 2, [points[-1]]])
-        if smooth
-        else bound
-        for smooth, points, bound in zip(numeric, along, bounds, strict=True)
-    ]
+    fine[a @ np.where(np.isnan(values), 0.0, 1.0) @ b.T < 1 - 1e-9] = np.nan
     mesh = panel.pcolormesh(sides[0], sides[1], fine.T, rasterized=True, **colours)
     if contour:
         how: dict[str, Any] = {"levels": CONTOURS, "colors": "0.25", "linewidths": 0.7}
@@ -184,13 +163,19 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     return empty
 
 
-def _bounds(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the stripes along an axis, and where its edges or levels are."""
+def _axis(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], ...]:
+    """Ends of the cells or stripes along an axis, and its edges or levels; the same of the mesh.
+
+    Levels are stripes; between the edges of a numeric feature the mesh is fine.
+    """
     if f"level_{side}" in surface.coords:
-        centres = np.arange(surface.sizes[f"edge_{side}"], dtype=np.float64)
-        return np.arange(len(centres) + 1, dtype=np.float64) - 0.5, centres
+        levels = np.arange(float(surface.sizes[f"edge_{side}"]))
+        ends = np.arange(len(levels) + 1.0) - 0.5
+        return ends, levels, levels, ends
     edges = surface[f"edge_value_{side}"].values
-    return np.asarray(edges), np.asarray(edges)
+    points = np.union1d(np.linspace(edges[0], edges[-1], FINE), edges)
+    ends = np.concatenate([[points[0]], (points[:-1] + points[1:]) / 2, [points[-1]]])
+    return edges, edges, points, ends
 
 
 def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.float64]]) -> None:

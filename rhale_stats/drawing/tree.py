@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -148,32 +148,26 @@ def plot_regions(
     which = "one a region" if global_effect is None else "of all rows, then one a region"
     made = partial(_panels, leaves.sizes["node"], everywhere=global_effect is not None)
     with frame.several_panels(ax, len(drawn), which, made) as panels:
-        for panel, content in zip(panels, drawn, strict=True):
-            frame.name_axes(panel, title=content.title, fontsize="medium")
-            if content.row.sizes["bin"]:
-                draw_curve(panel, content.row, spread)
+        for panel, (row, title, _) in zip(panels, drawn, strict=True):
+            frame.name_axes(panel, title=title, fontsize="medium")
+            if row.sizes["bin"]:
+                draw_curve(panel, row, spread)
             else:
                 frame.say_constant(panel)
         _label_panels(panels, effect, new_figure=ax is None)
-        _one_scale(panels, [content.row for content in drawn], spread)
-        for panel, content in zip(panels, drawn, strict=True):
-            if content.rows is not None:
-                draw_rug(panel, content.rows, content.row.bin_edges)
+        _one_scale(panels, [row for row, _, _ in drawn], spread)
+        for panel, (row, _, rows) in zip(panels, drawn, strict=True):
+            if rows is not None:
+                draw_rug(panel, rows, row.bin_edges)
     return panels
 
 
-class _RegionPanel(NamedTuple):
-    """Content of one panel: an effect of one feature, its title, and the rows of its rug."""
-
-    row: FeatureResult
-    title: str
-    rows: RowsInBins | None
-
-
-def _content(effect: xr.Dataset, title: str, local: xr.Dataset | None) -> _RegionPanel:
-    """The panel of an effect of one feature, with its intervals."""
+def _content(
+    effect: xr.Dataset, title: str, local: xr.Dataset | None
+) -> tuple[FeatureResult, str, RowsInBins | None]:
+    """A panel: the effect of one feature with its intervals, its title, the rows of its rug."""
     row = one_feature(with_own_intervals(effect), 0)
-    return _RegionPanel(row, title, None if local is None else rows_of(local, row))
+    return row, title, None if local is None else rows_of(local, row)
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:

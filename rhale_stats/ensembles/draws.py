@@ -304,11 +304,9 @@ def _of_draws(
     chains, n = draws.shape
     if options.vectorized:
         size = int(np.clip(MAX_ANSWERS // max(2 * n_rows, 1), 1, chains * n))
-        made = [
-            (partial(_answers_of_all, predict, some, count), count)
-            for some, count in draws.portions(size)
-        ]
-        portions, sizes = [portion for portion, _ in made], [count for _, count in made]
+        parts = list(draws.portions(size))
+        portions = [partial(_answers_of_all, predict, *part) for part in parts]
+        sizes = [count for _, count in parts]
     else:
         portions = [partial(predict, draw) for draw in draws.each()]
         sizes = [1] * len(portions)
@@ -464,8 +462,8 @@ def over_models(
     members = members_of(models, draws, drawn, n_rows_of(X))
     request = _DrawRequest(X, method, features, rule, centering, drawn.n_grid, options)
     with progress_bar(members.n, "models", "model", progress=progress) as bar:
-        estimates = request.effects(members, n_jobs, bar.update)
-    return _labelled(estimates, members, request)
+        values, grid, first = request.effects(members, n_jobs, bar.update)
+    return _labelled(values, grid, first, members, request)
 
 
 def _rule(method: str, bins: BinRule | None) -> BinRule | None:
@@ -479,14 +477,6 @@ def _rule(method: str, bins: BinRule | None) -> BinRule | None:
         )
     check_rule(bins)
     return bins
-
-
-class _MemberEstimates(NamedTuple):
-    """Estimates of all members on one grid, and the effect of the first."""
-
-    members: list[dict[str, FloatArray]]
-    grid: MemberGrid
-    first: xr.Dataset
 
 
 class _DrawRequest(NamedTuple):
@@ -507,8 +497,8 @@ class _DrawRequest(NamedTuple):
 
     def effects(
         self, members: Members, n_jobs: int | None, done: Callable[[int], object]
-    ) -> _MemberEstimates:
-        """The effects of all members, on one grid."""
+    ) -> tuple[list[dict[str, FloatArray]], MemberGrid, xr.Dataset]:
+        """The effects of all members on one grid, and the effect of the first."""
         first_portion, *others = members.portions
         begun = self._parts(first_portion)
         # Local effects of every feature are taken as those of the first model were.
@@ -546,7 +536,7 @@ class _DrawRequest(NamedTuple):
                 lambda model: list(map(values, parts(model))), others, processes, told
             )
             members_of_grid += [*map(values, begun[1:]), *chain.from_iterable(rest)]
-        return _MemberEstimates(members_of_grid, grid, effect)
+        return members_of_grid, grid, effect
 
     def _parts(self, model: Any, how: Mapping[str, str] | None = None) -> list[xr.Dataset]:
         """Local effects, or the profile, of every member of a portion."""
@@ -620,12 +610,15 @@ def _mean_of(each: Sequence[xr.Dataset]) -> xr.Dataset:
     return first.assign(local_effect=first["local_effect"].copy(data=mean))
 
 
-def _labelled(estimates: _MemberEstimates, members: Members, request: _DrawRequest) -> xr.Dataset:
+def _labelled(
+    values: Sequence[dict[str, FloatArray]],
+    grid: MemberGrid,
+    first: xr.Dataset,
+    members: Members,
+    request: _DrawRequest,
+) -> xr.Dataset:
     """All members with their means, over (chain, draw, ...)."""
-    estimate = {
-        name: np.mean([member[name] for member in estimates.members], axis=0)
-        for name in estimates.members[0]
-    }
+    estimate = {name: np.mean([each[name] for each in values], axis=0) for name in values[0]}
     facts = {
         "method": "over_models",
         "source": members.source,
@@ -639,10 +632,8 @@ def _labelled(estimates: _MemberEstimates, members: Members, request: _DrawReque
     if request.rule is not None:
         name, parameters = describe(request.rule)
         facts |= {"bin_rule": name, "bin_parameters": parameters}
-        warn_of_gaps(estimates.first)
-    out = labelled(
-        estimates.members, estimates.grid, estimates.first, estimate, members.chains, facts
-    )
+        warn_of_gaps(first)
+    out = labelled(values, grid, first, estimate, members.chains, facts)
     if members.names:
         out = out.assign_coords(
             member=("draw", np.array(members.names), {"long_name": "name of the model"})

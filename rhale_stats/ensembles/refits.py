@@ -57,12 +57,9 @@ class RefitTable(NamedTuple):
     @classmethod
     def read(cls, data: Any, groups: ArrayLike | None, strata: ArrayLike | None) -> RefitTable:
         """Read all three; raise ``TypeError`` or ``ValueError`` where they do not fit."""
-        read_data, form = read(data, "data")
-        table: Any = (
-            read_data
-            if isinstance(read_data, pd.DataFrame)
-            else as_array(read_data, "data must hold")
-        )
+        table, form = read(data, "data")
+        if not isinstance(table, pd.DataFrame):
+            table = as_array(table, "data must hold")
         labels = table.index.to_numpy() if form.labelled else None
         used = np.ones(len(table), dtype=bool)
         unit, stratum = [

@@ -21,7 +21,6 @@ from rhale_stats.schema.validation import validated
 SLOPES = {"slope": "dY/dX", "eyex": "eY/eX", "eydx": "eY/dX", "dyex": "dY/eX"}
 STEPS = ("sd", "iqr", "minmax")
 OF_LEVELS = ("reference", "sequential", "pairwise", "levels")
-COMPARISONS = ("difference", "ratio", "log_ratio", "odds_ratio", "log_odds_ratio")
 RATIOS = ("ratio", "odds_ratio")
 TEXTS = {
     "difference": "{high} - {low}",
@@ -51,7 +50,7 @@ class Change(NamedTuple):
 def check_comparison(comparison: Any) -> None:
     """Raise unless this is the name of a comparison, or a function of two complex numbers."""
     if not callable(comparison):
-        check_choice("comparison", comparison, COMPARISONS)
+        check_choice("comparison", comparison, tuple(TEXTS))
         return
     try:
         np.asarray(comparison(np.full(2, 0.5 + 0j), np.full(2, 0.25)), dtype=np.complex128)

@@ -21,7 +21,7 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
     schema = dict(table.schema)
     columns = {name: read_series(table[name]) for name in table.columns}
     days = frozenset(position for position, kind in enumerate(schema.values()) if kind == nw.Date)
-    frame = framed(columns, table.columns, len(table))
+    frame = framed(columns, len(table))
     like = table.head(0)
 
     def give(rows: Any) -> Any:
@@ -33,12 +33,9 @@ def read_narwhals(table: nw.DataFrame[Any]) -> tuple[pd.DataFrame, TableFormat]:
         first = made[0].to_frame()
         return first.with_columns(*made[1:]).to_native() if len(made) > 1 else first.to_native()
 
-    return frame, TableFormat(_name_of(table), give, days=days)
-
-
-def _name_of(table: nw.DataFrame[Any]) -> str:
     kind = type(table.to_native())
-    return f"{kind.__module__.partition('.')[0]} {kind.__name__}"
+    name = f"{kind.__module__.partition('.')[0]} {kind.__name__}"
+    return frame, TableFormat(name, give, days=days)
 
 
 def read_series(column: nw.Series[Any]) -> Any:
@@ -80,11 +77,10 @@ def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFra
     """A column of pandas in the library of a table, in its own type where it has not changed."""
     backend = like.implementation
     values, gone = _plain_values(column)
+    made = nw.new_series(name, values, backend=backend)
     if isinstance(values, list):
         target = kind if kind is not None else nw.String()
-        made = nw.new_series(name, values, backend=backend)
         return made if made.dtype == target else _cast(made, target)
-    made = nw.new_series(name, values, backend=backend)
     if gone is not None and gone.any():
         present = nw.new_series("there", ~gone, backend=backend)
         missing = nw.new_series(name, [None] * len(values), made.dtype, backend=backend)
@@ -160,10 +156,10 @@ PANDAS = TableFormat("pandas DataFrame", labelled=True)
 ARRAY = TableFormat("array")
 
 
-def framed(columns: Mapping[Any, Any], names: Sequence[Any], n_rows: int) -> pd.DataFrame:
+def framed(columns: Mapping[Any, Any], n_rows: int) -> pd.DataFrame:
     """Columns as a DataFrame, whose rows are numbered."""
     frame = pd.DataFrame(dict(enumerate(columns.values())), index=pd.RangeIndex(n_rows))
-    return frame.set_axis(pd.Index(list(names), dtype=object if not len(names) else None), axis=1)
+    return frame.set_axis(pd.Index(list(columns), dtype=None if columns else object), axis=1)
 
 
 # --- tables of all libraries ----------------------------------------------------------------------
@@ -180,10 +176,7 @@ NUMPY_MODELS = ("lightgbm", "statsmodels")
 def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
     """A table as a DataFrame, or what it is where it is none (an array), and its form.
 
-    Raises
-    ------
-    TypeError, ValueError
-        Columns of nested values, of different lengths, of several dimensions, of one name.
+    Columns of nested values, of different lengths, or of several dimensions are refused.
     """
     if isinstance(X, pd.DataFrame):
         return X, PANDAS
@@ -195,20 +188,19 @@ def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
         return read_structured(X, parameter)
     if isinstance(X, Mapping):
         return read_columns(X, parameter)
-    table = nw.from_native(X, pass_through=True)
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
-    if isinstance(table, nw.DataFrame):
-        return read_narwhals(table)
-    return X, ARRAY
+    table = _in_narwhals(X)
+    return read_narwhals(table) if isinstance(table, nw.DataFrame) else (X, ARRAY)
+
+
+def _in_narwhals(data: Any) -> Any:
+    """A table or column of a library that narwhals knows, in memory; other data as they are."""
+    table = nw.from_native(data, pass_through=True, allow_series=True)
+    return table.collect() if isinstance(table, nw.LazyFrame) else table
 
 
 def collected(X: Any) -> Any:
     """The table, in memory if it was only planned: a LazyFrame is collected once."""
-    if not hasattr(X, "collect"):
-        return X
-    table = nw.from_native(X, pass_through=True)
-    return table.collect().to_native() if isinstance(table, nw.LazyFrame) else X
+    return nw.to_native(_in_narwhals(X), pass_through=True) if hasattr(X, "collect") else X
 
 
 def n_rows_of(X: Any) -> int:
@@ -361,9 +353,7 @@ def plain_answer(answer: Any) -> Any:
         return pd.DataFrame({name: np.asarray(column) for name, column in answer.items()})
     if isinstance(answer, np.ndarray | pd.Series | pd.DataFrame):
         return answer
-    table = nw.from_native(answer, pass_through=True, allow_series=True)
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
+    table = _in_narwhals(answer)
     if isinstance(table, nw.Series):
         return table.to_numpy()
     if isinstance(table, nw.DataFrame):
@@ -387,8 +377,7 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableForm
             f"has {text}. Select, stack or drop before the call, as in X[['a', 'b']]."
         )
     ((row,),) = distinct
-    columns = {name: _column_of(X[name].values) for name in X.data_vars}
-    frame = framed(columns, list(X.data_vars), X.sizes[row])
+    frame = framed({name: _column_of(X[name].values) for name in X.data_vars}, X.sizes[row])
     labelled = _label_rows(frame, X, row)
     frame.attrs = _attributes(X.attrs, {name: X[name].attrs for name in X.data_vars})
 
@@ -468,16 +457,15 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Tabl
         raise TypeError(
             f"{parameter} must hold plain values; got a masked array. Fill it or drop these rows."
         )
-    frame = framed({name: _column_of(X[name]) for name in names}, names, len(X))
+    frame = framed({name: _column_of(X[name]) for name in names}, len(X))
 
     def give(rows: Any) -> NDArray[Any]:
-        columns = [
-            _own_values(rows.iloc[:, position], X.dtype[name])
+        columns = {
+            str(name): _own_values(rows.iloc[:, position], X.dtype[name])
             for position, name in enumerate(rows.columns)
-        ]
-        fields = [(str(n), column.dtype) for n, column in zip(rows.columns, columns, strict=True)]
-        out = np.empty(len(rows), dtype=fields)
-        for (name, _), values in zip(fields, columns, strict=True):
+        }
+        out = np.empty(len(rows), [(name, values.dtype) for name, values in columns.items()])
+        for name, values in columns.items():
             out[name] = values
         return out
 
@@ -488,19 +476,18 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Ta
     """A dict of columns, each of which may be of any library."""
     if not X:
         raise ValueError(f"{parameter} must have at least one column; got an empty dict.")
-    columns, givers, lengths = {}, {}, {}
-    days = set()
+    columns, givers, days = {}, {}, set()
     for position, (name, column) in enumerate(X.items()):
-        values, givers[name], is_day = _read_column(column, f"{parameter} column {name!r}")
-        columns[name], lengths[name] = values, len(values)
+        columns[name], givers[name], is_day = _read_column(column, f"{parameter} column {name!r}")
         days |= {position} if is_day else set()
+    lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
         text = ", ".join(f"{name!r} has {length}" for name, length in lengths.items())
         raise ValueError(
             f"{parameter} must have columns of one length; {text}. Shorten or fill them."
         )
     _check_labels(X, parameter)
-    frame = framed(columns, list(X), next(iter(lengths.values())))
+    frame = framed(columns, next(iter(lengths.values())))
     indices = [series.index for series in X.values() if isinstance(series, pd.Series)]
     if indices:
         frame.index = indices[0]
@@ -516,13 +503,13 @@ def read_columns(X: Mapping[Any, Any], parameter: str) -> tuple[pd.DataFrame, Ta
 def _check_labels(X: Mapping[Any, Any], parameter: str) -> None:
     """Raise ``ValueError`` where columns of pandas have different labels of the rows."""
     series = {name: column for name, column in X.items() if isinstance(column, pd.Series)}
-    first = next(iter(series.values()), None)
     for name, column in series.items():
-        if first is not None and not column.index.equals(first.index):
+        first = next(iter(series))
+        if not column.index.equals(series[first].index):
             raise ValueError(
                 f"{parameter} must have columns of pandas with one index; that of {name!r} differs "
-                f"from that of {next(iter(series))!r}. Make a DataFrame of them, which aligns "
-                f"them: pd.DataFrame(...)."
+                f"from that of {first!r}. Make a DataFrame of them, which aligns them: "
+                f"pd.DataFrame(...)."
             )
 
 
@@ -530,7 +517,7 @@ def _read_column(column: Any, what: str) -> tuple[Any, Callable[[pd.Series[Any]]
     """Values of one column, how to give it back, and whether it holds days."""
     if isinstance(column, pd.Series):
         return column.array, as_is, False
-    table = nw.from_native(column, pass_through=True, allow_series=True)
+    table = _in_narwhals(column)
     if isinstance(table, nw.Series):
         kind, like = table.dtype, table.to_frame().head(0)
 

@@ -35,14 +35,20 @@ OF_ROWS = ("groups", "target", "weights")
 
 
 class RowGroups(NamedTuple):
-    """Groups of rows: the numbers of their rows by the label of the group, and what these have."""
+    """Groups of rows: the numbers of their rows by the label of the group, and what these have.
+
+    ``labels`` are those of all ``n_rows`` rows, which messages call ``rows_of``.
+    """
 
     name: str
     rows: dict[str, IntArray]
     rules: list[str]
+    labels: Any
+    n_rows: int
+    rows_of: str
 
     @classmethod
-    def by_column(cls, by: Any, labels: Any, n_rows: int, rows_of: str = "local") -> RowGroups:
+    def by_column(cls, by: Any, labels: Any, n_rows: int, rows_of: str) -> RowGroups:
         """By the levels of a column, or by both halves of one of many numbers."""
         values = series_of_rows(by, labels, n_rows, "by", rows_of)
         numbers = pd.Series(np.asarray(values))
@@ -63,12 +69,11 @@ class RowGroups(NamedTuple):
             )
         if values.isna().any():
             warn(f"Rows without a value of by are in no group: {int(values.isna().sum())}.")
-        return cls(name, {key: np.flatnonzero(mask) for key, mask in masks.items()}, rules)
+        rows = {key: np.flatnonzero(mask) for key, mask in masks.items()}
+        return cls(name, rows, rules, labels, n_rows, rows_of)
 
 
-def by_groups(
-    common: Callable[..., Mapping[str, Any]] | None = None,
-) -> Callable[[F], F]:
+def by_groups(common: Callable[..., Mapping[str, Any]] | None = None) -> Callable[[F], F]:
     """Decorate an estimator so that ``by`` gives the estimates of groups of rows side by side.
 
     The function is called once a group, with its rows alone. ``common`` makes arguments that all
@@ -94,7 +99,7 @@ def by_groups(
             shared = {} if common is None else common(*arguments, *rest, **named)
             groups, parts = _divided(arguments, by)
             results = [
-                function(*part, *rest, **{**_of_rows(named, rows, arguments), **shared})
+                function(*part, *rest, **{**_of_rows(named, rows, groups), **shared})
                 for part, rows in zip(parts, groups.rows.values(), strict=True)
             ]
             return _side_by_side(results, groups, arguments)
@@ -112,7 +117,7 @@ def _divided(arguments: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]
         if is_name:
             position = position_of(by, feature_names(local), "by")
             by = pd.Series(local["x"].isel(feature=position).values, name=str(by))
-        groups = RowGroups.by_column(by, row_labels(local), local.sizes["obs"])
+        groups = RowGroups.by_column(by, row_labels(local), local.sizes["obs"], "local")
         return groups, [[local.isel(obs=rows), *arguments[1:]] for rows in groups.rows.values()]
     if len(arguments) < 2:
         raise TypeError("by needs the rows: X is missing, as in ale(model, X, by='group').")
@@ -127,18 +132,12 @@ def _divided(arguments: list[Any], by: Any) -> tuple[RowGroups, list[list[Any]]]
     ]
 
 
-def _of_rows(named: Mapping[str, Any], rows: IntArray, arguments: list[Any]) -> dict[str, Any]:
+def _of_rows(named: Mapping[str, Any], rows: IntArray, groups: RowGroups) -> dict[str, Any]:
     """Keyword arguments, with those entries of arguments that belong to these rows."""
     out = dict(named)
-    if isinstance(arguments[0], xr.Dataset):
-        labels: Any = row_labels(arguments[0])
-        n_rows, rows_of = arguments[0].sizes["obs"], "local"
-    else:
-        table = as_table(arguments[1])
-        labels, n_rows, rows_of = table.index, table.n_rows, "rows of X"
 
     def selected(name: str, values: Any) -> Any:
-        return of_some_rows(values, labels, n_rows, name, rows_of, rows)
+        return of_some_rows(values, groups.labels, groups.n_rows, name, groups.rows_of, rows)
 
     for name in OF_ROWS:
         if out.get(name) is not None:

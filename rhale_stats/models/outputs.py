@@ -51,12 +51,8 @@ class Outputs:
     that answers, or "adapter"; ``in_model_form`` brings rows into the form in which the model gets
     them.
 
-    Raises
-    ------
-    TypeError
-        ``model`` can neither be called nor predict, or is a formula model without a DataFrame.
-    ValueError, KeyError
-        A scale that the model does not have, an output that it does not have.
+    A model that can neither be called nor predict is refused, as are a formula model without a
+    DataFrame, and a scale or an output that the model does not have.
     """
 
     def __init__(
@@ -191,8 +187,9 @@ class Outputs:
         self.n_calls, self.n_rows = self.n_calls + 1, self.n_rows + len(rows)
         answer = plain_answer(self._answer(rows))
         columns = [str(name) for name in getattr(answer, "columns", [])]
-        if isinstance(answer, pd.Series | pd.DataFrame):
-            answer = _in_rows_order(answer, getattr(rows, "index", pd.RangeIndex(len(rows))))
+        # pandas objects go by the labels of the rows that the model was given.
+        index = np.asarray(getattr(rows, "index", np.arange(len(rows))))
+        answer = aligned(answer, index, "answer of the model", ModelError)
         values = as_array(answer, "model must return", ModelError)
         if values.ndim == 1:
             values = values[:, None]
@@ -347,18 +344,6 @@ def _refuse_labels(model: Model, advice: str = "") -> None:
             f"model must answer with numbers; predict of {type(model).__name__} answers with "
             f"labels, whose differences mean nothing. {advice}."
         )
-
-
-def _in_rows_order(
-    answer: pd.Series[Any] | pd.DataFrame, index: pd.Index[Any]
-) -> pd.Series[Any] | pd.DataFrame:
-    """The answer in the order of the rows that the model was given, by their labels."""
-    what = "answer of the model"
-    try:
-        ordered: pd.Series[Any] | pd.DataFrame = aligned(answer, np.asarray(index), what)
-        return ordered
-    except ValueError as error:
-        raise ModelError(str(error)) from error
 
 
 def log_odds(values: FloatArray) -> FloatArray:

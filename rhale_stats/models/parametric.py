@@ -22,6 +22,7 @@ from rhale_stats.models.adapters.statsmodels import (
     Linear,
     ManyVersions,
     OutputShares,
+    are_close,
     predict_of,
     prediction_function,
     stacked,
@@ -333,13 +334,7 @@ class _FromResults(Parametric):
         if len(self._inner.model.endog) != table.n_rows:
             return False
         ask, data = predict_of(self.results, table.data)
-        predictions = np.asarray(ask(data), dtype=np.float64)
-        fit_predictions = np.asarray(
-            self._inner.model.predict(self._inner.params), dtype=np.float64
-        )
-        return predictions.shape == fit_predictions.shape and bool(
-            np.allclose(predictions, fit_predictions, rtol=1e-6)
-        )
+        return are_close(ask(data), self._inner.model.predict(self._inner.params), 1e-6)
 
 
 UNCERTAINTY = ("both", "rows", "parameters")

@@ -61,24 +61,12 @@ class JumpWarning(UserWarning):
 class Probe:
     """Result of the probe of one feature at some rows, for every output.
 
-    Attributes
-    ----------
-    jumps : ndarray of shape (n_outputs,)
-        Whether the output jumps with the feature.
-    located : ndarray of shape (n_outputs,)
-        Whether jumps were found at places, not only by derivatives that grow as the step shrinks.
-    missed : ndarray of shape (n_outputs,)
-        Share of the change across windows that derivatives miss, at most 1.
-    zero : ndarray of shape (n_outputs,)
-        Share of derivatives that are zero.
-    truncation : ndarray of shape (n_outputs,)
-        Error of central differences by the length of their step.
-    rows : ndarray
-        Numbers of the rows that were looked at.
-    derivative : Differences
-        Central differences at these rows.
-    half : Differences
-        The same by half the step.
+    ``jumps``: whether the output jumps with the feature; ``located``: whether jumps were found at
+    places, not only by derivatives that grow as the step shrinks. ``missed`` is the share of the
+    change across windows that derivatives miss, at most 1, ``zero`` the share of derivatives that
+    are zero, ``truncation`` the error of central differences by the length of their step.
+    ``derivative`` are central differences at the ``rows`` that were looked at, ``half`` the same by
+    half the step.
     """
 
     jumps: NDArray[np.bool_]
@@ -289,10 +277,8 @@ def _jump_share(
         [output for _, output, _ in drawn], [len(part_rows) for part_rows, _, _ in drawn]
     )
     jump = yield from _jumps(some, position, looked, rows, of_output)
-    begin = 0
-    for part_rows, output, number in drawn:
-        row_jump = jump[begin : begin + len(part_rows)]
-        begin += len(part_rows)
+    jumps = np.split(jump, np.cumsum([len(part_rows) for part_rows, _, _ in drawn])[:-1])
+    for row_jump, (part_rows, output, number) in zip(jumps, drawn, strict=True):
         if len(part_rows):
             windows = strata[number]
             part = np.mean(row_jump / missed[part_rows, output]) * missed[windows, output].sum()
@@ -369,17 +355,7 @@ SMOOTH_ROWS, AT_KINKS = 0.5, 0.01
 def jacobian_columns(
     jacobian: Any, table: Table, positions: Sequence[int]
 ) -> dict[int, Differences]:
-    """Columns of the Jacobian, given as a callable of X, an array, or a DataFrame.
-
-    Raises
-    ------
-    ValueError
-        The shape is not that of ``X``.
-    TypeError
-        There is no Jacobian.
-    ModelError
-        The callable raised.
-    """
+    """Columns of the Jacobian, given as a callable of X, an array, or a DataFrame of its shape."""
     if jacobian is None:
         raise TypeError(
             "jacobian must be a function of X or a derivative for each row and column; got None."
@@ -414,19 +390,25 @@ def jacobian_columns(
                 f"column; got {array.shape}."
             )
         columns = [array[:, p] for p in positions]
-    return dict(zip(positions, (_derivatives(column) for column in columns), strict=True))
+    made = {}
+    for position, column in zip(positions, columns, strict=True):
+        try:
+            made[position] = _given(column[:, None], "jacobian")
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"jacobian must hold numbers; got dtype {column.dtype}.") from error
+    return made
 
 
-def _derivatives(column: NDArray[Any]) -> Differences:
-    """Derivatives as they were given, with the rounding of the precision that holds them."""
-    try:
-        values = column.astype(np.float64)[:, None]
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"jacobian must hold numbers; got dtype {column.dtype}.") from error
-    precision = kernel.precision_held(column)
+def _given(derivatives: NDArray[Any], method: str, least: float = 0.0) -> Differences:
+    """Derivatives (row, output) as they were given, with the rounding of what holds them.
+
+    Their precision is at ``least`` that of the outputs, where these are known.
+    """
+    precision = max(kernel.precision_held(derivatives), least)
+    values = derivatives.astype(np.float64)
     with np.errstate(invalid="ignore"):
-        error_size = kernel.typical_error(8 * precision * np.abs(values))
-    return Differences(values, error_size, "jacobian", precision=precision)
+        error = kernel.typical_error(8 * precision * np.abs(values))
+    return Differences(values, error, method, precision=precision)
 
 
 # --- a Jacobian beside the model -----------------------------------------------------------------
@@ -522,29 +504,23 @@ def compared(
         jumps = bool(probe.jumps.any())
         off, same = jacobian_deviation(probe, derivatives[position].take(probe.rows))
         lines.append((off, float(probe.missed.max()), jumps, same and not jumps))
-    columns = [np.array(column) for column in zip(*lines, strict=True)]
-    return xr.Dataset(
-        {
-            "deviation": ("feature", columns[0], {"long_name": "relative deviation", "units": "1"}),
-            "missed": (
-                "feature",
-                columns[1],
-                {"long_name": "share of the change that derivatives miss", "units": "1"},
-            ),
-            "jumps": ("feature", columns[2], {"long_name": "the output jumps with the feature"}),
-            "agrees": ("feature", columns[3], {"long_name": "the Jacobian agrees with the model"}),
-        },
-        {"feature": [table.names[p] for p in positions]},
-    )
+    about = {
+        "deviation": {"long_name": "relative deviation", "units": "1"},
+        "missed": {"long_name": "share of the change that derivatives miss", "units": "1"},
+        "jumps": {"long_name": "the output jumps with the feature"},
+        "agrees": {"long_name": "the Jacobian agrees with the model"},
+    }
+    columns = map(np.array, zip(*lines, strict=True))
+    data = {
+        name: ("feature", column, about[name]) for name, column in zip(about, columns, strict=True)
+    }
+    return xr.Dataset(data, {"feature": [table.names[p] for p in positions]})
 
 
 def jacobian_deviation(probe: Probe, jacobian: Differences) -> tuple[float, bool]:
     """Of a Jacobian from central differences: relative root mean square, and whether it is small.
 
-    Raises
-    ------
-    ValueError
-        The model has several outputs, and none was chosen.
+    Refused where the model has several outputs, and none was chosen.
     """
     n_outputs = probe.derivative.local_effect.shape[1]
     if n_outputs > 1:
@@ -583,10 +559,7 @@ def gradient_columns(
 ) -> dict[int, Differences]:
     """Derivatives that the model itself gives, of columns; none if it gives none.
 
-    Raises
-    ------
-    ModelError
-        The gradient has another shape, or was ``required`` and raised.
+    ``ModelError`` where the gradient has another shape, or was ``required`` and raised.
     """
     if quotients.outputs.line is not None:
         return {position: _by_line(quotients, position) for position in positions}
@@ -604,15 +577,10 @@ def gradient_columns(
             raise ModelError(message) from error
         warn(f"The {message}. Differences of the output were taken.")
         return {}
-    out = {}
-    for number, position in enumerate(positions):
-        values = derivatives[:, :, number]
-        precision = max(kernel.precision_held(values), quotients.precision)
-        with np.errstate(invalid="ignore"):
-            error_size = kernel.typical_error(8 * precision * np.abs(values).astype(np.float64))
-        made = values.astype(np.float64)
-        out[position] = Differences(made, error_size, "gradient", precision=precision)
-    return out
+    return {
+        position: _given(derivatives[:, :, number], "gradient", quotients.precision)
+        for number, position in enumerate(positions)
+    }
 
 
 def _by_line(quotients: DifferenceQuotients, position: int) -> Differences:

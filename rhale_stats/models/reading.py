@@ -99,7 +99,7 @@ def _of_step(step: Any) -> Parts | None:
         return None
     ends = np.cumsum([0, *widths])
     # A step that drops columns has fewer.
-    if name != "FunctionTransformer" and ends[-1] != _n_outputs(step):
+    if name != "FunctionTransformer" and ends[-1] != len(step.get_feature_names_out()):
         return None
     return [np.arange(*pair) for pair in pairwise(ends)]
 
@@ -109,12 +109,8 @@ def _with_indicators(step: Any, n_columns: int) -> Parts | None:
     parts = [[number] for number in range(n_columns)]
     for number, column in enumerate(step.indicator_.features_):
         parts[column].append(n_columns + number)
-    n_outputs = n_columns + len(step.indicator_.features_)
-    return [np.array(part) for part in parts] if n_outputs == _n_outputs(step) else None
-
-
-def _n_outputs(step: Any) -> int:
-    return len(step.get_feature_names_out())
+    drops_columns = len(step.get_feature_names_out()) != sum(map(len, parts))
+    return None if drops_columns else [np.array(part) for part in parts]
 
 
 def _of_columns(step: Any) -> Parts | None:

@@ -21,7 +21,13 @@ from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
-from rhale_stats.models.table import MAX_LEVELS, Table, as_table, check_column
+from rhale_stats.models.table import (
+    MAX_LEVELS,
+    Table,
+    as_table,
+    check_column,
+    refuse_without_values,
+)
 from rhale_stats.schema.features import label_facts, position_of
 from rhale_stats.schema.identity import row_coordinate
 from rhale_stats.schema.levels import MISSING_LEVEL, level_text
@@ -67,11 +73,7 @@ def levels_beside(sample: Sample, name: str, series: pd.Series[Any], is_numeric:
     gone, weightless = series.isna().to_numpy(), ~sample.present
     if gone.any() and sample.missing == "raise":
         refuse_gaps(name, gone)
-    if (gone | weightless).all():
-        raise ValueError(
-            f"X must have values of feature {name!r}; all {len(gone)} are missing. Leave the "
-            f"feature out: features=[...]."
-        )
+    refuse_without_values(name, ~(gone | weightless))
     kind, code, names = numbered(series, is_numeric)
     binned = sample.missing == "bin" and bool(gone.any())
     if binned:
@@ -373,8 +375,7 @@ class Sample:
         used, names = np.ones(self.table.n_rows, dtype=bool), self.table.names
         if self.options.missing is not None:
             return used, self.options
-        every = [self.table.series(position).isna().to_numpy() for position in range(len(names))]
-        gaps = [rows & self.present for rows in every]
+        gaps = [self.table.series(p).isna().to_numpy() & self.present for p in range(len(names))]
         gone = {position: rows for position, rows in enumerate(gaps) if rows.any()}
         model_columns = columns_known_of(model, names)
         for position, at_gaps in gone.items():
@@ -476,10 +477,7 @@ def refuse_gaps(name: str, gone: NDArray[np.bool_]) -> None:
 def check_answers(quotients: DifferenceQuotients) -> None:
     """Refuse a model whose answers to the same rows differ.
 
-    Raises
-    ------
-    ModelError
-        They do, from call to call or with the other rows of a call.
+    ``ModelError`` if they do, from call to call or with the other rows of a call.
     """
     rows = evenly(quotients.table.n_rows, TWICE)
     whole = ~pd.DataFrame(quotients.table.take(rows).data).isna().any(axis=1).to_numpy()

@@ -244,19 +244,10 @@ def _agree(computed: FloatArray, change: FloatArray, answer: FloatArray) -> bool
     return bool(np.abs(computed - change).max(initial=0.0) <= most)
 
 
-def _estimators(model: Model) -> list[Any]:
-    """The model, and the one whose method it is."""
-    return [
-        estimator
-        for estimator in (model, getattr(model, "__self__", None))
-        if estimator is not None
-    ]
-
-
 def of_line(model: Model, ends: _Ends) -> tuple[FloatArray, str] | None:
     """Of a linear model with ``coef_`` whose answers these are; None of others."""
     codes = ends.codes
-    for estimator in _estimators(model):
+    for estimator in (model, getattr(model, "__self__", None)):  # or its method
         coef = getattr(estimator, "coef_", None)
         if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f":
             continue
@@ -275,7 +266,7 @@ def of_line(model: Model, ends: _Ends) -> tuple[FloatArray, str] | None:
 
 def of_trees(model: Model, ends: _Ends, bar: tqdm[Any]) -> tuple[FloatArray, str] | None:
     """Of trees that the library shap can read and whose sum the answers are; None of others."""
-    for estimator in _estimators(model):
+    for estimator in (model, getattr(model, "__self__", None)):  # or its method
         forest = Forest.read(estimator, ends.codes.others)
         if forest is None:
             continue
@@ -371,15 +362,10 @@ class Forest(NamedTuple):
             limit = ensemble.tree_limit
             n_trees = len(ensemble.features)
             n_trees = n_trees if limit is None or limit < 0 else min(n_trees, int(limit))
-            each = (
-                ensemble.children_left,
-                ensemble.children_right,
-                ensemble.children_default,
-                ensemble.features,
-                ensemble.thresholds,
-                ensemble.values,
-            )
-            trees = [Tree(*(array[number] for array in each)) for number in range(n_trees)]
+            children = [f"children_{side}" for side in ("left", "right", "default")]
+            names = (*children, "features", "thresholds", "values")
+            each = [getattr(ensemble, name)[:n_trees] for name in names]
+            trees = [Tree(*of_tree) for of_tree in zip(*each, strict=True)]
         except Exception:  # the library refuses what it does not know in many ways
             return None
         return cls(explainer, trees)

@@ -22,6 +22,7 @@ from rhale_stats.arguments.rows import as_array, as_weights
 from rhale_stats.arguments.words import listed, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models import forms
+from rhale_stats.models.adapters.adapter import is_real
 from rhale_stats.models.forms import ARRAY, TableFormat
 from rhale_stats.schema.features import names_of_labels
 from rhale_stats.schema.variables import unit_mapping
@@ -237,10 +238,8 @@ class Table:
     def is_numeric(self, position: int) -> bool:
         """Whether a column holds numbers (booleans are not), or dates, which are days."""
         dtype = self.dtypes[position]
-        return times.is_time(dtype) or (
-            pd.api.types.is_numeric_dtype(dtype)
-            and not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_complex_dtype(dtype))
-        )
+        is_number = is_real(dtype) and not pd.api.types.is_bool_dtype(dtype)
+        return times.is_time(dtype) or is_number
 
     def holds_integers(self, position: int) -> bool:
         """Whether a column, or an array as it was given, is of a type of integers."""
@@ -456,10 +455,7 @@ def as_column(column: Values) -> pd.Series[Any]:
 def as_table(X: Any, parameter: str = "X") -> Table:
     """``X`` with names for its columns; arrays get ``x0``, ``x1``, ...
 
-    Raises
-    ------
-    TypeError, ValueError
-        ``X`` is no table of numbers, has no rows, or has two columns of one name.
+    What is no table of numbers, has no rows, or has two columns of one name is refused.
     """
     refuse_chunks(X, parameter)
     data, form = forms.read(X, parameter)
@@ -479,12 +475,9 @@ def as_table(X: Any, parameter: str = "X") -> Table:
                 f"(rows, features); got shape {array.shape}."
             )
         if not np.issubdtype(array.dtype, np.floating):
+            if array.dtype.kind in "iu":
+                form = TableFormat("array", restore=partial(_whole_as, dtype=array.dtype))
             try:
-                form = (
-                    TableFormat("array", restore=partial(_whole_as, dtype=array.dtype))
-                    if array.dtype.kind in "iu"
-                    else ARRAY
-                )
                 array = array.astype(np.float64)
             except (TypeError, ValueError) as error:
                 raise TypeError(
@@ -563,14 +556,19 @@ def check_column(table: Table, position: int, *, missing: str = "raise") -> Floa
         _check_range(column, name)
         return column
     present = ~np.isnan(column)
-    if not present.any():
-        raise ValueError(
-            f"X must have values of feature {name!r}; all {len(column)} are missing. Leave the "
-            f"feature out: features=[...]."
-        )
+    refuse_without_values(name, present)
     check_finite(column[present], "X", name, "Drop or bound these rows before the call.")
     _check_range(column[present], name)
     return column
+
+
+def refuse_without_values(name: str, present: NDArray[np.bool_]) -> None:
+    """Raise ``ValueError`` where no row has a value of a column."""
+    if not present.any():
+        raise ValueError(
+            f"X must have values of feature {name!r}; all {len(present)} are missing. Leave the "
+            f"feature out: features=[...]."
+        )
 
 
 def _check_range(column: FloatArray, name: str) -> None:

@@ -125,15 +125,8 @@ def cross_fit(
 ) -> CrossFits:
     """Fit the learner to all folds but one, for each fold and repeat.
 
-    Raises
-    ------
-    TooLong
-        The first fit took so long that all would take more than ``most_seconds``.
-    NotRefittable
-        ``fit`` cannot be fitted again.
-    ValueError
-        More folds than rows or groups, a fold without one of the classes, an outcome that is
-        missing.
+    Raise ``NotRefittable`` where ``fit`` cannot be fitted again, and ``TooLong`` where the first
+    fit took so long that all would take more than ``most_seconds``.
     """
     check_count("n_folds", n_folds, 2)
     check_count("n_repeats", n_repeats, 1)
@@ -170,18 +163,16 @@ def cross_fit(
 
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
-        begun = time.perf_counter()
-        first = fitted(tasks[0])
-        took = time.perf_counter() - begun
-        # The first fit may have imported and compiled; the second tells.
-        if took * len(tasks) / processes > most_seconds:
+        for _ in range(2):  # the first fit may have imported and compiled; the second tells
             begun = time.perf_counter()
             first = fitted(tasks[0])
-            took = time.perf_counter() - begun
-            if took * len(tasks) / processes > most_seconds:
-                first_fold = np.minimum(folds[:1], 1)
-                fits = _with_predictions(sample, ([first],), first_fold, outcome, groups, name)
-                raise TooLong(took * len(tasks) / processes, fits)
+            seconds = (time.perf_counter() - begun) * len(tasks) / processes
+            if seconds <= most_seconds:
+                break
+        else:
+            first_fold = np.minimum(folds[:1], 1)
+            fits = _with_predictions(sample, ([first],), first_fold, outcome, groups, name)
+            raise TooLong(seconds, fits)
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
     return _with_predictions(

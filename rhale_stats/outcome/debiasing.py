@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rhale_stats.arrays.members import jackknife_factor
 from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.schema.curves import interpolation
 
 # Hats of another column and of the feature in products; most values that have indicators.
 HATS, COARSE, MAX_INDICATORS = 6, 3, 8
@@ -109,7 +111,7 @@ def indicators(x: FloatArray, values: FloatArray) -> FloatArray:
 
 def hats(x: FloatArray, edges: FloatArray) -> FloatArray:
     """Piecewise linear functions, 1 at one edge and 0 at the others, but for the first edge."""
-    return np.column_stack([np.interp(x, edges, hat) for hat in np.eye(len(edges))[1:]])
+    return interpolation(edges, x)[:, 1:]
 
 
 def basis(
@@ -238,7 +240,7 @@ class DebiasedEffects:
         """
         square = (self.learner @ loadings.T) ** 2
         noise = np.einsum("fk,jkl,fl->jf", loadings, self.noise, loadings)
-        factor = (self.n_folds - 1) ** 2 / self.n_folds
+        factor = jackknife_factor(self.n_folds)
         return np.asarray(np.maximum(factor * 0.5 * (square - noise).mean(axis=0), 0.0))
 
 

@@ -205,14 +205,7 @@ def outcome_effects(
     model_columns = columns_known_of(fits.models[0][0], table.names)
     chosen, levels = columns_and_levels(table, features, None, model_columns, constants=False)
     if features is None:
-        levels = [
-            *levels,
-            *(
-                position
-                for position in chosen
-                if position not in levels and table.is_discrete(position)
-            ),
-        ]
+        levels += [p for p in chosen if p not in levels and table.is_discrete(p)]
     effect = effects_of(fits, chosen, levels, bins).assign_attrs(seed=seed)
     name = name_of_outcome(y, table.names)
     if fits.kind == "class" and fits.label:
@@ -298,17 +291,17 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
             warn(f"bins gives {len(edges) - 1} bins of {name!r}: tests have power with few.")
         return np.asarray(edges)
     n_effective = 1 / float(np.sum(weight[finite] ** 2) / np.sum(weight[finite]) ** 2)
-    n_bins = (
-        int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS)) if bins is None else int(bins)
-    )
+    first, last = np.array(ENDS) / 100
+    if bins is None:
+        n_bins = int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS))
+        inner = np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2))
+        shares = np.r_[first, inner, last]
+    else:
+        n_bins = int(bins)
+        shares = np.linspace(first, last, n_bins + 1)
     values = np.unique(x[finite])
     if len(values) <= n_bins + 1:
         return values
-    inner = (
-        np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2)) if bins is None else None
-    )
-    first, last = np.array(ENDS) / 100
-    shares = np.linspace(first, last, n_bins + 1) if inner is None else np.r_[first, inner, last]
     order = np.argsort(x[finite], kind="stable")
     below = np.cumsum(weight[finite][order]) / weight[finite].sum()
     positions = np.searchsorted(below, shares * (1 - 1e-12))
@@ -475,13 +468,8 @@ def _rows_of_places(entries: Entries) -> IntArray:
 
 def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     """Effects of nothing on the same bins: all that a result says of rows, bins and levels."""
-    entries = {place.name: place.entries for place in places}
-    levels = [name for name, place_entries in entries.items() if place_entries.levels]
-    edges = {
-        name: place_entries.edges
-        for name, place_entries in entries.items()
-        if not place_entries.levels
-    }
+    levels = [place.name for place in places if place.entries.levels]
+    edges = {place.name: place.entries.edges for place in places if not place.entries.levels}
     table = fits.sample.table
     options = replace(fits.sample.options, output=None, weights=fits.sample.weight)
     # The default order of levels is by similarity, which needs no order here.
@@ -489,7 +477,7 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     local = ale_local_effects(
         lambda rows: np.zeros(len(rows)),  # a model without effects
         table.form.as_given(table.copied()),
-        features=list(entries),
+        features=[place.name for place in places],
         options=options,
         progress=False,
         **ordered,

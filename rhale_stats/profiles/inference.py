@@ -72,11 +72,11 @@ from rhale_stats.profiles.rows import (
     KEPT,
     BinnedOutputs,
     Curves,
-    RowErrors,
     Shapley,
     check_curves,
     rows_behind,
 )
+from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.levels import level_text
@@ -164,7 +164,7 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
             f"reference must be a value of {name!r} within the grid, {number_text(grid[0])} to "
             f"{number_text(grid[-1])}; got {value!r}."
         )
-    return np.array([np.interp(value, grid, unit) for unit in np.eye(len(grid))])
+    return np.asarray(interpolation(grid, np.array([value]))[0])
 
 
 # --- bootstrap of profiles ------------------------------------------------------------------------
@@ -623,8 +623,8 @@ class FromModel:
             whole = float(self.rows["weight"].sum())
         return "bin" if (n_obs.values[gone] == whole).all() else "drop"
 
-    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[FloatArray, Curves]:
-        """Change of the curve by direction, and the ICE curves."""
+    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[Curves, FloatArray]:
+        """The ICE curves, and the change of their mean by direction."""
         axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
         sums, last_curves = [], []
@@ -641,7 +641,7 @@ class FromModel:
             centre = kernel.centre_of(centering, axis.grid, places.share(weight))
             total = total - (total @ centre)[:, None]
         used = np.flatnonzero(inputs.with_curve(axis))
-        return total, Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative)
+        return Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative), total
 
     def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
@@ -721,15 +721,16 @@ def _of_feature(
     row = one_profile(profile, name)
     if not row.sizes["grid"]:
         return {}
-    behind = _behind(profile, row, rows, code, from_model)
-    by_rows, degrees, units = behind.errors
-    if from_model is None or behind.change is None:
+    behind, change = _behind(profile, row, rows, from_model)
+    group = groups_at(code, behind.rows)
+    by_rows, degrees, units = behind.errors(str(profile.attrs["centering"]), group)
+    if from_model is None or change is None:
         se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
         return {"se": se, "cov": by_rows, "df": degrees}
     directions, curve = from_model.directions, row["curve"].values
-    check_model(behind.change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
-    used = from_model.numbers[behind.used]
-    covariances = directions.covariances(by_rows, behind.change[:-1], units, used)
+    check_model(change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
+    used = from_model.numbers[behind.rows]
+    covariances = directions.covariances(by_rows, change[:-1], units, used)
     gone = np.isnan(curve)
     covariances.total[gone] = covariances.total[:, gone] = np.nan
     covariances.model[gone] = covariances.model[:, gone] = np.nan
@@ -737,34 +738,19 @@ def _of_feature(
     return errors(covariances) | {"cov": covariances.total, "df": degrees}
 
 
-class Behind(NamedTuple):
-    """What the curve of one feature is made of: its rows, and its change by direction."""
-
-    errors: RowErrors
-    used: IntArray
-    change: FloatArray | None
-
-
 def _behind(
-    profile: xr.Dataset,
-    row: xr.Dataset,
-    rows: xr.Dataset | None,
-    code: IntArray | SamplingDesign | None,
-    from_model: FromModel | None,
-) -> Behind:
-    """What the curve of one feature is made of, by its rows or asked of the model anew."""
-    name, centering, change = str(row["feature"].values), str(profile.attrs["centering"]), None
-    behind: Curves | BinnedOutputs | Shapley
+    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset | None, from_model: FromModel | None
+) -> tuple[Curves | BinnedOutputs | Shapley, FloatArray | None]:
+    """The rows of the curve of one feature, and its change by direction if the model is asked."""
+    name, centering = str(row["feature"].values), str(profile.attrs["centering"])
     if from_model is not None and profile.attrs["method"] != "m_plot":
         derivative = profile.attrs.get("ice_kind") == "derivative"
-        change, behind = from_model.curves(name, derivative=derivative, centering=centering)
-    else:
-        assert rows is not None, "groups come with rows, and M-plots keep theirs"
-        behind = rows_behind(rows, name)
-        if from_model is not None and isinstance(behind, BinnedOutputs):
-            change = from_model.bins(behind, centering)
-    errors = behind.errors(centering, groups_at(code, behind.rows))
-    return Behind(errors, behind.rows, change)
+        return from_model.curves(name, derivative=derivative, centering=centering)
+    assert rows is not None, "groups come with rows, and M-plots keep theirs"
+    behind = rows_behind(rows, name)
+    if from_model is not None and isinstance(behind, BinnedOutputs):
+        return behind, from_model.bins(behind, centering)
+    return behind, None
 
 
 def influences_of(
@@ -781,13 +767,14 @@ def influences_of(
     code, _ = groups_of(groups, rows, None)
     every = np.arange(rows.sizes["obs"]) if code is None else code
     shap = profile.attrs["method"] == "shap_dependence"
-    behind = _behind(profile, row, rows, every if shap else code, None)
-    moved = behind.errors.units.moved
+    behind = rows_behind(rows, str(row["feature"].values))
+    group = groups_at(every if shap else code, behind.rows)
+    moved = behind.errors(str(profile.attrs["centering"]), group).units.moved
     if isinstance(every, SamplingDesign):
         return moved
     # Rows and groups without this feature do not move it.
     out = np.zeros((int(every.max()) + 1, moved.shape[1]))
-    out[np.unique(every[behind.used])] = moved
+    out[np.unique(every[behind.rows])] = moved
     return out
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from itertools import filterfalse, repeat
 from operator import is_
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -50,9 +50,21 @@ def each_feature(dataset: xr.Dataset) -> list[FeatureResult]:
     return [_unpacked(dataset, position) for position in range(dataset.sizes["feature"])]
 
 
-# Datasets of which features are kept, with their variables as they were, while a function that a
-# user called is at work: what follows from the moments is computed once. Else there are none.
-_KEPT: list[tuple[xr.Dataset, list[xr.Variable], dict[int, FeatureResult]]] | None = None
+class KeptFeatures(NamedTuple):
+    """Features of a Dataset that were asked for, by position, and its variables as they were."""
+
+    dataset: xr.Dataset
+    variables: list[xr.Variable]
+    rows: dict[int, FeatureResult]
+
+    def holds(self, dataset: xr.Dataset, variables: list[xr.Variable]) -> bool:
+        """Whether they are of this Dataset, with these variables."""
+        same = self.dataset is dataset and len(self.variables) == len(variables)
+        return same and all(map(is_, self.variables, variables))
+
+
+# While a function that a user called is at work: what follows from the moments is computed once.
+_KEPT: list[KeptFeatures] | None = None
 MAX_KEPT = 4
 
 
@@ -75,12 +87,10 @@ def _unpacked(dataset: xr.Dataset, position: int) -> FeatureResult:
     if kept is None:
         return FeatureResult(dataset, position)
     variables = list(dataset._variables.values())
-    for whole, before, rows in kept:
-        if whole is dataset and len(before) == len(variables) and all(map(is_, before, variables)):
-            break
-    else:
+    rows = next((part.rows for part in kept if part.holds(dataset, variables)), None)
+    if rows is None:
         rows = dict[int, FeatureResult]()
-        kept[:] = [*kept[1 - MAX_KEPT :], (dataset, variables, rows)]
+        kept[:] = [*kept[1 - MAX_KEPT :], KeptFeatures(dataset, variables, rows)]
     if position not in rows:
         rows[position] = FeatureResult(dataset, position)
     return rows[position]

@@ -98,7 +98,7 @@ def test_a_line_for_every_feature(effect):
     assert table.loc[["c", "l"], [*blank, "heterogeneity_index"]].isna().all(axis=None)
     assert np.isnan(table.loc["c", "heterogeneity"])
     # Of levels the shares of the steps add up to more than 1.
-    steps = effect.sel(feature="l").isel(bin=slice(2))
+    steps = effect.rhale.in_bins().sel(feature="l").isel(bin=slice(2))
     weight = steps["weight_share"].values
     assert weight.sum() > 1
     spread = np.sqrt(weight @ steps["heterogeneity"].values ** 2 / weight.sum())

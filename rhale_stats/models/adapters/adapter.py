@@ -85,6 +85,11 @@ class Adapter:
                 )
 
 
+def is_real(dtype: Any) -> bool:
+    """Whether a column of this type holds real numbers, truth values among them."""
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype)
+
+
 def numbers(rows: Any, library: str) -> NDArray[np.float64]:
     """Rows as an array of numbers, which is all that some libraries take."""
     if isinstance(rows, np.ndarray):
@@ -92,7 +97,7 @@ def numbers(rows: Any, library: str) -> NDArray[np.float64]:
     unfit = [
         str(name)
         for name, dtype in zip(rows.columns, rows.dtypes, strict=True)
-        if not (pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_complex_dtype(dtype))
+        if not is_real(dtype)
     ]
     if unfit:
         raise TypeError(

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rhale_stats.models.adapters.adapter import Adapter, numbers
+from rhale_stats.models.adapters.adapter import Adapter, is_real, numbers
 
 # Rows in one call of the function: what stays in the cache of a processor, or keeps a GPU busy.
 BATCH_ROWS, ACCELERATED_ROWS = 1 << 13, 1 << 17
@@ -125,9 +125,7 @@ def _columns(rows: pd.DataFrame) -> dict[Any, NDArray[Any]]:
     out = {}
     for position, name in enumerate(rows.columns):
         column = rows.iloc[:, position]
-        if not pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_complex_dtype(
-            column.dtype
-        ):
+        if not is_real(column.dtype):
             continue
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if not column.isna().any():

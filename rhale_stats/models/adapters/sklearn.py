@@ -142,10 +142,11 @@ def _final(step: Any, method: str) -> Final | None:
     return _linear if name in LINEAR_CLASSIFIERS else None
 
 
-def _coefficients(step: Any) -> FloatArray:
-    """(output, input)."""
+def _line(step: Any) -> tuple[FloatArray, FloatArray]:
+    """Coefficients (output, input), and intercepts."""
     fitted = step.estimator_ if sklearn_name(step) == "RANSACRegressor" else step
-    return np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
+    coefficients = np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
+    return coefficients, np.ravel(np.asarray(fitted.intercept_, dtype=np.float64))
 
 
 def linear_of(model: Any, method: str) -> Coefficients | None:
@@ -155,11 +156,7 @@ def linear_of(model: Any, method: str) -> Coefficients | None:
         answer = _two_classes if len(model.classes_) == 2 else lambda sums: softmax(sums, axis=-1)
     elif name not in (LINEAR if method == "predict" else LINEAR_CLASSIFIERS):
         return None
-    fitted = model.estimator_ if name == "RANSACRegressor" else model
-    start = np.atleast_1d(np.asarray(fitted.intercept_, dtype=np.float64)).ravel()
-    return Coefficients(
-        _coefficients(model), start, lambda rows: numbers(rows, "scikit-learn"), answer
-    )
+    return Coefficients(*_line(model), lambda rows: numbers(rows, "scikit-learn"), answer)
 
 
 def _two_classes(sums: FloatArray) -> FloatArray:
@@ -167,22 +164,22 @@ def _two_classes(sums: FloatArray) -> FloatArray:
 
 
 def _linear(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
-    return [np.broadcast_to(slope, x.shape) for slope in _coefficients(step)]
+    return [np.broadcast_to(slope, x.shape) for slope in _line(step)[0]]
 
 
 def _glm(step: Any, x: FloatArray, method: str) -> list[FloatArray]:
-    slope = _coefficients(step)
+    slope, start = _line(step)
     if sklearn_name(step) == "TweedieRegressor" and (
         step.link == "identity" or (step.link == "auto" and step.power <= 0)
     ):
         return _linear(step, x, method)
     # All other links are logarithms.
-    return [np.exp(x @ slope[0] + step.intercept_)[:, None] * slope[0]]
+    return [np.exp(x @ slope[0] + start)[:, None] * slope[0]]
 
 
 def _probabilities(step: Any, x: FloatArray, _method: str) -> list[FloatArray]:
-    slope = _coefficients(step)
-    level = x @ slope.T + step.intercept_
+    slope, start = _line(step)
+    level = x @ slope.T + start
     if len(step.classes_) == 2:
         p = expit(level[:, :1])
         second = p * (1 - p) * slope[0]

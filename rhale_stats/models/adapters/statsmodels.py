@@ -148,17 +148,14 @@ def made_from(
     frame = getattr(getattr(results.model, "data", None), "frame", None)
     if not isinstance(frame, pd.DataFrame) or any(len(part) != len(frame) for part in parts):
         return None
-    columns = [
-        name
+    columns = {
+        name: _numbers(frame[name])
         for name in frame.columns
         if name in X.columns and pd.api.types.is_numeric_dtype(frame[name].dtype)
-    ]
-    sources = []
-    for part in parts:
-        source = _source(part, {name: _numbers(frame[name]) for name in columns})
-        if source is None:
-            return None
-        sources.append(source)
+    }
+    sources = [source for part in parts if (source := _source(part, columns)) is not None]
+    if len(sources) < len(parts):
+        return None
 
     def offset(rows: pd.DataFrame) -> FloatArray:
         made = [
@@ -194,12 +191,8 @@ def predict_of(
 ) -> tuple[Callable[[Any], Any], Any]:
     """``predict`` with the offset of every row, and the table that it is to be asked with.
 
-    ``predict`` may be another function of rows and offset than that of the results.
-
-    Raises
-    ------
-    ValueError
-        The rows are not those of the fit, and no column holds their offset.
+    ``predict`` may be another function of rows and offset than that of the results. Raise
+    ``ValueError`` where the rows are not those of the fit, and no column holds their offset.
     """
     predict = _with_smooth(results, prediction_function(results) if predict is None else predict)
     predict = _of_columns(results, predict)
@@ -301,14 +294,15 @@ def _is_training(results: Any, data: Any) -> bool:
     model = results.model
     if len(data) != len(model.exog):
         return False
-    predictions = np.asarray(_of_columns(results, results.predict)(data), dtype=np.float64)
     only = {"pred_only": True} if _is_of_hazards(results) else {}
-    fit_predictions = np.asarray(
-        model.predict(results.params, model.exog, **only), dtype=np.float64
-    )
-    return predictions.shape == fit_predictions.shape and bool(
-        np.allclose(predictions, fit_predictions, rtol=1e-9, atol=0)
-    )
+    predictions = _of_columns(results, results.predict)(data)
+    return are_close(predictions, model.predict(results.params, model.exog, **only), 1e-9, 0)
+
+
+def are_close(predictions: Any, of_fit: Any, relative: float, absolute: float = 1e-8) -> bool:
+    """Whether predictions are those of the fit, row by row."""
+    first, second = (np.asarray(each, dtype=np.float64) for each in (predictions, of_fit))
+    return first.shape == second.shape and np.allclose(first, second, relative, absolute)
 
 
 # --- results of statsmodels: the regressors of the fit are the features ---------------------------
