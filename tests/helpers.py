@@ -259,7 +259,8 @@ def unpacked(effect):
 
 def without_spread(effect):
     """An effect whose spread is that of its bins, as merged ones are."""
-    return effect.drop_vars([name for name in effect.variables if str(name).startswith("spread")])
+    names = [name for name in effect.variables if str(name).startswith("spread")]
+    return as_of_a_file(effect.drop_vars(names))
 
 
 # What follows from moments, and what a Dataset made by hand may have in their place.

@@ -271,7 +271,8 @@ MAX_COLUMNS = 6
 # Of sizes that were compared with those by chance, with their heads.
 BY_CHANCE = {"importance_threshold": "threshold", "importance_chance_p_value": "P chance"}
 # Variables that every effect has, and a true effect as well.
-EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output", "edge_value", "n_bins"}
+EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output"}
+EFFECT_NEEDS |= {"edge_value", "n_bins", "feature_kind"}
 
 
 @validated

@@ -25,7 +25,7 @@ def at_grid(effect, grid):
     out = np.full((3, *grid.shape), np.nan)
     for number in range(len(grid)):
         row = effect.isel(feature=number)
-        edges, z = row["edge_value"].values, grid[number]
+        edges, z = row.bin_edges, grid[number]
         k = np.clip(np.searchsorted(edges, z, side="right") - 1, 0, len(edges) - 2)
         there = (z >= edges[0]) & (z <= edges[-1])
         for which, name in enumerate(("effect", "heterogeneity")):

@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import weighted_mean_with_error as along
 
 N = 400
@@ -37,13 +38,12 @@ def by_hand(row, X, g, w):
 
     Half a per cent of the weight at both ends of the axis is left out.
     """
-    x, edges = X["a"].to_numpy(), row["edge_value"].values
+    x, edges = X["a"].to_numpy(), row.bin_edges
     slope = row["slope"].values if "slope" in row else np.zeros(len(edges) - 1)
     order = np.argsort(x)
     sums = np.cumsum(w[order])
     low, high = (x[order][(sums < part * sums[-1]).sum()] for part in (0.005, 0.995))
-    cells = row["cell_value"].values
-    cells = cells[np.isfinite(cells)]
+    cells = row.edges
     cell = np.clip(np.searchsorted(cells, x, side="right") - 1, 0, len(cells) - 2)
     out = []
     for k, (left, right) in enumerate(pairwise(edges)):
@@ -80,7 +80,7 @@ def test_every_bin_by_hand(rng, rule, weighted):
     local = rs.local_effects(None, X, jacobian=gradient, features="a", **options)
     effect = rs.rhale(local, bins=rule)
     found = rs.jump_check(model, local, effect, X, adjust="none")
-    row = effect.isel(feature=0)
+    row = one_feature(effect, 0)
     expected = by_hand(row, X, gradient(X)[:, 0], w)
     for name, values in zip(NAMES, expected, strict=True):
         rtol = 1e-6 if name == "jump_pvalue" else 1e-9

@@ -27,10 +27,9 @@ from rhale_stats.drawing import rows as plots_rows
 from rhale_stats.drawing.bins import plot_bias, plot_bins, plot_edges
 from rhale_stats.drawing.effects import plot_effect, plot_effects
 from rhale_stats.drawing.estimates import plot_compare, plot_forest
-from rhale_stats.effects.spread import without_spread
 from rhale_stats.local.rows import estimation_rows
 from rhale_stats.schema.feature_result import one_feature
-from tests.helpers import labelled
+from tests.helpers import labelled, without_spread
 
 
 def model(table):

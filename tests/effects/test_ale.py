@@ -192,7 +192,7 @@ def test_everything_works_output_by_output(iris, tmp_path):
             else:
                 np.testing.assert_allclose(ours, part[name], rtol=1e-12)
     boot = rs.bootstrap(local, effect, n_resamples=40, rng=0)
-    assert boot["curve"].dims == ("chain", "draw", "output", "feature", "edge")
+    assert boot["curve"].dims == ("chain", "draw", "output", "feature", "bin_edge")
     tidy = rs.tidy(effect)
     assert tidy["output"].unique().tolist() == effect["output"].values.tolist()
     assert "probability of virginica" in str(rs.summary(effect))

@@ -273,6 +273,7 @@ def test_coverage_of_the_curve_and_of_effects(centering, slope, n_bins):
     # A quarter of the axis apart: the zero-start curve is 0 at its start, and its error beside it
     # is that of one bin of 25 rows, for which Student's quantile would be due.
     at = np.arange(centering == "start", 5) * n_bins // 4
+    effect = effect.rhale.in_bins()
     assert_covers(effect["curve"][:, at], effect["curve_se"][:, at], curve[at])
     if centering == "mean" and n_bins == 20:
         # The zero-start error drawn round the centred curve: 52 % at the first inner edge.
@@ -289,7 +290,8 @@ def test_coverage_with_precision_weights():
     weights = rng.uniform(0.1, 2, 500)
     effect = rs.std_error(samples(x, g, rs.GivenBins(edges), weights))
     curve = 2 * edges + 3 * edges**2
-    assert_covers(effect["curve"], effect["curve_se"], curve - 1)
+    of_bins = effect.rhale.in_bins()
+    assert_covers(of_bins["curve"], of_bins["curve_se"], curve - 1)
     assert_covers(effect["effect"], effect["effect_se"], 2 + 3 * (edges[1:] + edges[:-1]))
     assert_covers(effect["average_effect"].values, effect["average_effect_se"].values, 2)
 
@@ -410,7 +412,8 @@ def test_equivariance(kind, rule, seed, a, c, d, weighting):
     )
     # The curve adds up to 20 steps of slope times width, each with the errors of both.
     in_curve = 2 * CELLS * (size * at_edges + of_sums * abs(c))
-    assert_allclose(effect["curve"][order], a * plain["curve"], rtol=0, atol=in_curve)
+    curves = [rs.predict(one, bin_edges(one), one["feature"].item()) for one in (effect, plain)]
+    assert_allclose(curves[0][order], a * curves[1], rtol=0, atol=in_curve)
 
 
 # --- along the axis ------------------------------------------------------------------------------
@@ -445,7 +448,8 @@ def test_the_bootstrap_agrees_with_errors_along_the_axis(scheme):
         spread = boot[name].std(("chain", "draw"))
         # The error of a standard deviation from 600 is 3 %. In a cell of 15 rows 1/15 of the
         # variance is lost to its mean, and 1/16 with Dirichlet weights: 6 % of its root.
-        assert_allclose(spread, effect[f"{name}_se"], rtol=0.15, err_msg=name)
+        expected = effect.rhale.in_bins()[f"{name}_se"]
+        assert_allclose(spread, expected, rtol=0.15, err_msg=name)
 
 
 @pytest.mark.thorough
@@ -457,6 +461,7 @@ def test_groups_of_one_row_are_rows_along_the_axis():
     plain = rs.rhale(local, bins=rs.QuantileBins(4))
     alone = rs.std_error(plain, local, groups=np.arange(1500))
     rows = rs.std_error(plain)
+    alone, rows = alone.rhale.in_bins(), rows.rhale.in_bins()
     for name in ("effect_se", "curve_se", "average_effect_se"):
         assert_allclose(alone[name], rows[name], rtol=0.06, err_msg=name)
     # Rows that are there four times over know as much as once.
@@ -464,7 +469,7 @@ def test_groups_of_one_row_are_rows_along_the_axis():
         None, np.repeat(x, 4, axis=0), jacobian=np.repeat(g, 4, axis=0), features=[0]
     )
     plain = rs.rhale(four, bins=rs.GivenBins(one_feature(plain, 0).bin_edges))
-    fours = rs.std_error(plain, four, groups=np.arange(6000) // 4)
+    fours = rs.std_error(plain, four, groups=np.arange(6000) // 4).rhale.in_bins()
     # A cell of 15 rows then has four places and not 15; its width varies more, and with it the
     # effect: by 1/4 - 1/15 of the variance, 9 % of a standard error.
     for name in ("effect_se", "curve_se"):

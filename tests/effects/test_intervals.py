@@ -115,7 +115,7 @@ def test_intervals_and_bands_of_fixed_bins(centering):
 
 @pytest.mark.slow
 def test_zero_start_error_around_the_centred_curve_is_wrong():
-    effect = fitted(*interaction(200, 2, n=1000), np.linspace(-1, 1, 21))
+    effect = fitted(*interaction(200, 2, n=1000), np.linspace(-1, 1, 21)).rhale.in_bins()
     curve = np.linspace(-2, 2, 21)
     wrong = np.abs(effect["curve"].values - curve) <= 1.96 * effect["curve_se_start"].values
     assert_below(wrong[:, 0], 0.93)
@@ -136,7 +136,7 @@ def test_bootstrap_intervals():
     for method in ("percentile", "basic", "bca", "studentized"):
         found = rs.confint(effect, boot, method=method)
         effect_hits = holds(found["effect_ci"].values, 2)
-        for hits in (*effect_hits.T, *holds(found["curve_ci"].values, CURVE).T):
+        for hits in (*effect_hits.T, *holds(found.rhale.in_bins()["curve_ci"].values, CURVE).T):
             assert_between(hits, 0.93, 0.97)
         # All bins together, which are all but independent.
         assert_between(effect_hits.ravel(), 0.93, 0.97)

@@ -125,13 +125,17 @@ def test_everything_by_rows(kind, centering):
     effect = _effect(kind, centering)
     row = one_feature(unpacked(rs.std_error(effect)), 0)
     known = expected(kind, centering)
+    assert_allclose(row.effect_cov, known.pop("effect_cov"), rtol=1e-9)
+    table = effect.rhale.in_bins().isel(feature=0)
+    for name in ("curve_std", "curve_std_sum", "curve_offset", "heterogeneity_index"):
+        assert_allclose(table[name], known.pop(name), rtol=1e-9, atol=1e-12, err_msg=name)
     for name, values in known.items():
         atol = 1e-12 if "curve" in name else 0
         assert_allclose(row[name], values, rtol=1e-9, atol=atol, err_msg=name)
     # Between levels there are no values of the feature.
     none = {"x_variance", "x_covariance"}
     assert all(np.isnan(row[name]).all() for name in none)
-    others = {*none, "local_effect_error", "numerical_error", "moments", "effect_rows"}
+    others = {*none, "local_effect_error", "numerical_error", "moments", "effect_rows", "n_bins"}
     assert {*map(str, row.dataset.data_vars)} - others == {*known} - {"edge_value"}
     assert_array_equal(row["n_obs"], known["n_obs"])
     assert_array_equal(row["level"], ["0", "1", "2", "3"])

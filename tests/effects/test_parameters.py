@@ -29,7 +29,7 @@ from rhale_stats.effects.delta_method import (
 )
 from rhale_stats.local import parameters as local_parameters
 from rhale_stats.models.parametric import parametric
-from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.feature_result import each_feature, one_feature
 from tests.helpers import (
     CARS,
     local_of,
@@ -81,8 +81,7 @@ def at(model, params, rule, effect, **options):
     predict = rs.Parametric(model.predict, params, np.eye(len(params)))
     local = rs.local_effects(predict, X, features=["a", "b"])
     edges = {
-        str(name): effect["edge_value"].sel(feature=name).dropna("edge").values
-        for name in effect["feature"].values
+        str(name): one_feature(effect, str(name)).bin_edges for name in effect["feature"].values
     }
     return rs.rhale(local, bins=rs.GivenBins(edges), **options)
 
@@ -415,17 +414,15 @@ def test_spread_in_bins_of_its_own_has_both_parts():
     fit = poisson(data)
     local = rs.local_effects(fit, data[["a", "b"]], features=["a", "b"])
     effect = rs.rhale(local)
-    assert (effect["n_spread_bins"] > 0).all()
+    assert all(row.has_spread for row in each_feature(effect))
     found = rs.std_error(effect, local, model=fit, X=data[["a", "b"]], uncertainty="parameters")
     own, cov = Formula(fit), np.asarray(fit.cov_params())
     values, vectors = np.linalg.eigh(cov)
     squares = 0.0
-    kept = found["spread"].isel(feature=0).dropna("spread_bin")
-    edges = found["spread_edge_value"].values[0][: len(kept) + 1]
+    row = one_feature(found, 0)
     x = data["a"].values
-    k = np.clip(np.searchsorted(edges, x, "right") - 1, 0, len(kept) - 1)
-    of_curve = effect["cell_value"].values[0]
-    cells = np.searchsorted(of_curve[np.isfinite(of_curve)][1:-1], x, "right")
+    k = np.searchsorted(row.spread_edges[1:-1], x, "right")
+    cells = np.searchsorted(row.edges[1:-1], x, "right")
     for value, vector in zip(values, vectors.T, strict=True):
         step, moved = 1e-3 * np.sqrt(value) * vector, []
         for sign in (1, -1):
@@ -437,7 +434,8 @@ def test_spread_in_bins_of_its_own_has_both_parts():
             moved.append(np.sqrt(np.bincount(k, r**2) / np.bincount(k)))
         squares = squares + ((moved[0] - moved[1]) / 2e-3) ** 2
     # Without the slopes within cells of the package, so that the two agree nearly.
-    assert_allclose(found["spread_se"].values[0][: len(kept)], np.sqrt(squares), rtol=0.06)
+    spread_se = row["spread_se"].values[row.spread_starts]
+    assert_allclose(spread_se, np.sqrt(squares), rtol=0.06)
     both = rs.std_error(effect, local, model=fit, X=data[["a", "b"]])
     assert (both["spread_se"] > 0).sum() == (both["spread"] > 0).sum()
 
@@ -525,17 +523,9 @@ def test_paired_differences_of_one_model():
     first = rs.std_error(first, up, model=plain, X=X)
     found = rs.compare(first, second, paired=(up, down))
     assert "parameters" in found.attrs["source"]
-    twice = 2 * np.array([
-        np.interp(z, edges, se)
-        for z, edges, se in zip(
-            found["grid_value"].values, first["edge_value"].values, first["curve_se"].values,
-            strict=True,
-        )
-    ])  # fmt: skip
-    at_edges = np.array([
-        np.isclose(z[:, None], edges).any(axis=1)
-        for z, edges in zip(found["grid_value"].values, first["edge_value"].values, strict=True)
-    ])  # fmt: skip
+    rows = list(zip(found["grid_value"].values, each_feature(first), strict=True))
+    twice = 2 * np.array([np.interp(z, row.edges, row["curve_se"].values) for z, row in rows])
+    at_edges = np.array([np.isclose(z[:, None], row.bin_edges).any(axis=1) for z, row in rows])
     # Cells with a row take the variance of their neighbours, and pairs their own influences.
     ratio = found["difference_se"].values[at_edges] / twice[at_edges]
     assert_allclose(ratio, 1.0, atol=0.1)

@@ -10,6 +10,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.resample import ResampledUnits, draw_weights
 from rhale_stats.bins.description import for_share_of_rows
 from rhale_stats.effects.replicates import _n_effective, common_grid
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import (
     local_of,
     without_spread,
@@ -59,7 +60,7 @@ def test_replicates_are_effects_of_the_drawn_rows(weighted, weighting):
                 assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
             n = int(made["n_bins"][number])
             assert boot["n_bins"].values[0, draw, number] == n
-            inner = made["edge_value"].values[number, 1:n]
+            inner = one_feature(made, number).bin_edges[1:-1]
             at = np.searchsorted(grid[number], inner, side="right") - 1
             hits[number, np.unique(at)] += 1
     assert_allclose(boot["edge_frequency"][[0, 2]], hits[[0, 2]] / DRAWS)

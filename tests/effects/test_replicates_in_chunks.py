@@ -84,7 +84,8 @@ def test_it_serves_intervals_as_any_other():
     effect = rs.std_error(rs.rhale(local))
     boot = drawn(local, effect, n_resamples=200)
     by_errors, by_replicates = rs.confint(effect), rs.confint(effect, boot)
-    known = by_errors["curve_ci"].notnull()
+    known = by_errors["curve_ci"].notnull() & by_replicates["curve_ci"].notnull()
+    assert known.all("ci_bound").sum() == (effect["n_bins"] + (effect["n_bins"] > 0)).sum()
     width = [np.ptp(one["curve_ci"].values, axis=-1) for one in (by_replicates, by_errors)]
     there = known.values.all(axis=-1) & (width[1] > 0)
     # The relative error of a quantile of 200 draws is about 10 %.

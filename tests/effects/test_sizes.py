@@ -61,6 +61,7 @@ def test_sizes_are_those_over_rows(kind, centering, weights, weighting, table, r
         curve = row.curve.values - mean
         assert found["aler_min"][number].item() == pytest.approx(curve.min(), rel=1e-9)
         assert found["aler_max"][number].item() == pytest.approx(curve.max(), rel=1e-9)
+    effect = effect.rhale.in_bins()
     for name in ("heterogeneity_index", "heterogeneity_output"):
         assert_array_equal(found[name], effect[name])
 

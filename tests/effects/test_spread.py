@@ -44,7 +44,6 @@ def n_spread_bins(effect):
     return np.array([len(row.spread_starts) for row in each_feature(effect)])
 
 
-
 def moving(rng, n=1500, **options):
     """x0: flat, with a spread of 0.2 + 2 z; x1: even spread; x2: spread in proportion; x3: none."""
     z = rng.uniform(size=(n, 4))
@@ -91,10 +90,7 @@ def test_the_edge_is_at_the_row_of_a_jump():
         local_of(z, np.cos(3 * z) + np.where(z < 0, 0.2, 2) * rng.normal(size=z.shape))
     )
     rows = [
-        np.abs(
-            np.sum(z[:, [feature]] < row.spread_edges, axis=0)
-            - np.sum(z[:, feature] < 0)
-        ).min()
+        np.abs(np.sum(z[:, [feature]] < row.spread_edges, axis=0) - np.sum(z[:, feature] < 0)).min()
         for feature in range(40)
         for row in [one_feature(effect, feature)]
     ]

@@ -36,7 +36,7 @@ def table(n=N, seed=0):
 def in_the_same_bins(effect, local, centering):
     """`rhale` of other rows with the edges, and the linear bins, of ``effect``, over rows."""
     names = effect["feature"].values
-    edges = {name: one_feature(effect, str(name))["edge_value"].values for name in names}
+    edges = {name: one_feature(effect, str(name)).bin_edges for name in names}
     rule = Lines(edges, effect) if "slope" in effect else rs.GivenBins(edges)
     return over_rows(local, rule, centering)
 
@@ -49,8 +49,7 @@ def over_rows(local, rule, centering):
 
 def cells_of(effect, name):
     """Edges of the cells of one feature's curve."""
-    edges = effect["cell_value"].sel(feature=name).values
-    return edges[np.isfinite(edges)]
+    return one_feature(effect, name).edges
 
 
 def in_the_same_cells(effect, local, centering):
@@ -62,7 +61,7 @@ def in_the_same_cells(effect, local, centering):
     out = in_the_same_bins(effect, local, centering).copy(deep=True)
     for number, name in enumerate(names):
         row, fine = one_feature(effect, name), one_feature(cells, name)
-        edges, at = row["edge_value"].values, fine["edge_value"].values
+        edges, at = row.bin_edges, fine.bin_edges
         out["curve"][number, : len(edges)] = fine["curve"].values[np.searchsorted(at, edges)]
         width = np.where(fine["n_obs"] > 0, np.diff(at), 0.0)
         starts = np.searchsorted(at, edges[:-1])
@@ -94,10 +93,10 @@ def by_cells(expected, effect, cells):
     cells = rs.std_error(cells)
     for number, name in enumerate(effect["feature"].values):
         edges, fine = (
-            one_feature(effect, str(name))["edge_value"].values,
+            one_feature(effect, str(name)).bin_edges,
             one_feature(cells, number),
         )
-        at = fine["edge_value"].values
+        at = fine.bin_edges
         starts = np.searchsorted(at, edges[:-1])
         spread = np.add.reduceat((np.diff(at) * fine["effect_se"].values) ** 2, starts)
         expected["effect_se"][number, : len(starts)] = np.sqrt(spread) / np.diff(edges)
@@ -504,7 +503,7 @@ def test_edges_chosen_again(rule):
     boot = rs.bootstrap(local, effect, n_resamples=12, rebin=True, n_grid=21, rng=1)
     assert boot["curve"].dims == ("chain", "draw", "feature", "grid")
     for number in (0, 1):
-        ends = one_feature(effect, number)["edge_value"].values[[0, -1]]
+        ends = one_feature(effect, number).edges[[0, -1]]
         assert_allclose(boot["grid_value"][number], np.linspace(*ends, 21), rtol=1e-12)
     assert ((boot["edge_frequency"] >= 0) & (boot["edge_frequency"] <= 1)).all()
     assert boot.sizes["grid_cell"] == 20

@@ -210,7 +210,7 @@ def test_what_is_no_result_is_refused_by_show_and_printed_by_the_accessor():
     assert repr(plain.rhale) == repr(plain)
     assert "xr-wrap" in plain.rhale._repr_html_()
     part = rs.rhale(two_features()).drop_vars("feature_kind")
-    assert repr(part.rhale) == repr(part)
+    assert repr(part.rhale).startswith("Rhale on output")  # what can be said of any result
     assert repr(rs.rhale(two_features()).isel(feature=0).rhale).startswith("RHALE")
 
 

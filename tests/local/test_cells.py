@@ -42,7 +42,7 @@ def local_of(x, g, **options):
 def cells_of(effect, x, g, weight=None):
     """The cells as a table, by pandas: width, bin, share in the bin, n, mean, sum of squares."""
     row = one_feature(effect, 0)
-    at, edges = row["cell_value"].values, row["edge_value"].values
+    at, edges = row.edges, row.bin_edges
     cell = np.clip(np.searchsorted(at, x.ravel(), side="right") - 1, 0, len(at) - 2)
     w = np.ones(len(x)) if weight is None else weight
     table = pd.DataFrame({"cell": cell, "w": w, "wg": w * g.ravel(), "w2": w**2})
@@ -67,8 +67,8 @@ def test_cells_nest_in_the_bins(rule):
     effect = rs.rhale(local_of(x, g), bins=rule)
     row = one_feature(effect, 0)
     cells, _ = cells_of(effect, x, g)
-    assert np.isin(row["edge_value"].values, row["cell_value"].values).all()
-    assert (np.diff(row["cell_value"].values) > 0).all()
+    assert np.isin(row.bin_edges, row.edges).all()
+    assert (np.diff(row.edges) > 0).all()
     counts = cells["w"].values
     assert counts.sum() == N
     assert counts.min() >= 1
@@ -85,7 +85,7 @@ def test_as_many_cells_as_are_useful():
     for n, expected in ((5, 1), (CELL_ROWS * MAX_CELLS * 2, MAX_CELLS)):
         x = np.random.default_rng(0).uniform(size=(n, 1))
         effect = rs.rhale(local_of(x, x), bins=rs.EqualWidthBins(1))
-        assert effect.sizes["cell"] == expected
+        assert effect.sizes["edge"] == expected + 1
 
 
 @pytest.mark.thorough
@@ -98,29 +98,28 @@ def test_estimates_by_pandas(rule, weights):
     effect = rs.std_error(rs.rhale(local_of(x, g, **options), bins=rule, centering="start"))
     row = one_feature(unpacked(effect), 0)
     cells, _ = cells_of(effect, x, g, w)
-    assert_allclose(row["cell_effect"], cells["mean"], rtol=1e-11)
-    assert_allclose(row["cell_share"], cells["w"] / cells["w"].sum(), rtol=1e-12)
+    assert_allclose(row["cell_effect"][:-1], cells["mean"], rtol=1e-11)
+    assert_allclose(row["cell_share"][:-1], cells["w"] / cells["w"].sum(), rtol=1e-12)
     assert_allclose(row["effect"], in_bins(cells, cells["level"] * cells["mean"]), rtol=1e-11)
     assert_allclose(
         row["effect_rows"], in_bins(cells, cells["wg"]) / in_bins(cells, cells["w"]), rtol=1e-11
     )
     ends = np.concatenate([[0], np.cumsum(cells["mean"] * cells["width"])])
-    at = np.searchsorted(row["cell_value"].values, row["edge_value"].values)
-    assert_allclose(row["curve"], ends[at], rtol=1e-11, atol=1e-13)
+    assert_allclose(row["curve"], ends, rtol=1e-11, atol=1e-13)
     # Variances of means, math [6] and [24]; few rows take theirs together with their neighbours.
     n = (cells["w"] ** 2 / cells["w2"]).values
-    variance = row["cell_heterogeneity"].values ** 2
+    variance = row["cell_heterogeneity"].values[:-1] ** 2
     own = (cells["squares"] / (cells["w"] - cells["w2"] / cells["w"])).values
     assert_allclose(variance[n >= MIN_OWN_ROWS], own[n >= MIN_OWN_ROWS], rtol=1e-10)
     # Errors by precision weights are sandwiches, which tests/effects/test_errors.py compares.
-    noise = (row["cell_robust_variance"].values if weights else variance) / n
+    noise = (row["cell_robust_variance"].values[:-1] if weights else variance) / n
     expected = np.sqrt(in_bins(cells, cells["level"] ** 2 * noise))
     # The choice of edges adds to it: tests/effects/test_chosen_edges.py.
     assert (row["effect_se"].values >= expected * (1 - 1e-10)).all()
     if not includes_choice(effect):
         assert_allclose(row["effect_se"], expected, rtol=1e-10)
     spread = np.sqrt(np.concatenate([[0], np.cumsum(cells["width"] ** 2 * noise)]))
-    assert_allclose(row["curve_se"], spread[at], rtol=1e-10, atol=1e-13)
+    assert_allclose(row["curve_se"], spread, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.thorough
@@ -129,10 +128,10 @@ def test_estimates_by_pandas(rule, weights):
 def test_effects_times_widths_are_the_curve(rule, centering):
     effect = rs.rhale(local_of(*rows()), bins=rule, centering=centering)
     row = one_feature(effect, 0)
-    width = np.diff(row["edge_value"].values)
+    width = np.diff(row.bin_edges)
     assert_allclose(row["effect"] * width, np.diff(row["curve"]), rtol=1e-11, atol=1e-13)
     at_rows = rs.predict(effect, rows()[0].ravel(), 0).values
-    at = row["cell_value"].values
+    at = row.edges
     at_cells = rs.predict(effect, at, 0).values
     area = np.sum(np.diff(at) * (at_cells[1:] + at_cells[:-1]) / 2)
     zero = {"mean": at_rows.mean(), "start": row["curve"].values[0], "integral": area}[centering]
@@ -170,11 +169,11 @@ def test_slopes_across_cells_have_one_curve(rule):
     local = rs.local_effects(model, X, features=0, method="finite_difference")
     first = rs.rhale(local, bins=rs.EqualWidthBins(1))
     effect = rs.rhale(local, bins=rule)
-    assert_array_equal(effect["cell_value"], first["cell_value"])
-    z = np.linspace(*first["edge_value"].values[0], 101)
+    assert_array_equal(effect["edge_value"], first["edge_value"])
+    z = np.linspace(*first["edge_value"].values[0, [0, -1]], 101)
     assert_allclose(rs.predict(effect, z, 0), rs.predict(first, z, 0), rtol=1e-10, atol=1e-12)
     own = local["cell_value"].values
-    assert_array_equal(effect["cell_value"], own)
+    assert_array_equal(effect["edge_value"], own)
 
 
 def test_edges_of_slopes_are_values_where_these_are_few_and_repeated():
@@ -245,8 +244,7 @@ def test_order_and_units_do_not_matter(rule):
         "effect_se": 8.0,
         "curve": -8 * 1024.0,
         "curve_se": 8 * 1024.0,
-        "cell_value": 1024.0,
-        "cell_effect": -8.0,
+        "edge_value": 1024.0,
     }.items():
         assert_allclose(shuffled[name], plain[name], rtol=1e-9, atol=1e-12, err_msg=name)
         assert_allclose(other[name], unit * plain[name], rtol=1e-9, atol=1e-9, err_msg=name)
@@ -260,8 +258,8 @@ def test_mirror_of_the_axis():
         rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(1)))
         for local in (local_of(x, g), local_of(-x, -g))
     )
-    assert plain.sizes["cell"] == 100
-    assert_allclose(mirrored["cell_value"], -plain["cell_value"].values[:, ::-1], rtol=1e-12)
+    assert plain.sizes["edge"] == 101
+    assert_allclose(mirrored["edge_value"], -plain["edge_value"].values[:, ::-1], rtol=1e-12)
     assert_allclose(mirrored["curve"], plain["curve"].values[:, ::-1], rtol=1e-10)
     assert_allclose(mirrored["curve_se"], plain["curve_se"].values[:, ::-1], rtol=1e-10)
 
@@ -279,7 +277,9 @@ def test_a_cell_of_one_row_takes_its_variance_together():
     together = (cells["squares"][1] + apart) / (12 + 2 / 3)
     own = cells["squares"][:2] / (cells["w"][:2] - 1)
     variance = np.append(own, together)
-    assert_allclose(unpacked(effect)["cell_heterogeneity"].values[0] ** 2, variance, rtol=1e-12)
+    assert_allclose(
+        unpacked(effect)["cell_heterogeneity"].values[0, :-1] ** 2, variance, rtol=1e-12
+    )
     expected = np.sqrt(np.sum(cells["level"] ** 2 * variance / cells["w"]))
     assert effect["effect_se"].values[0, 0] == pytest.approx(expected)
 
@@ -313,8 +313,9 @@ def test_a_gap_inside_a_bin():
     assert effect["effect"].values[0, 1] == pytest.approx(expected)
     first = cells[cells["bin"] == 0]
     rise = np.sum(first["mean"] * first["width"])
-    assert_allclose(effect["curve"].values[0], [0, rise, np.nan], rtol=1e-12)
-    before = effect["cell_value"].values[0, cells.index[empty][0]]
+    at_bins = effect.rhale.in_bins()["curve"].values[0]
+    assert_allclose(at_bins, [0, rise, np.nan], rtol=1e-12)
+    before = effect["edge_value"].values[0, cells.index[empty][0]]
     assert np.isfinite(rs.predict(effect, [0.1, before], 0)).all()
     assert np.isnan(rs.predict(effect, [2.0, 3.5], 0)).all()
 
@@ -342,4 +343,4 @@ def test_correlation_of_average_and_slope_by_pandas(kind):
         level = (squared * own["factor"] ** 2 * r**2).sum()
         expected = (squared * own["factor"] * d * r**2).sum() / np.sqrt(level * tilt)
         expected *= row["slope"].values[k] != 0
-        assert_allclose(row["effect_slope_correlation"].values[k], expected, rtol=0, atol=1e-11)
+        assert_allclose(row.effect_slope_correlation[k], expected, rtol=0, atol=1e-11)

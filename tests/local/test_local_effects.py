@@ -439,7 +439,8 @@ class TestWeights:
     def test_precision_weights_by_formula(self, rng, X):
         w = rng.uniform(0.1, 3, size=200)
         local = rs.local_effects(cubic, X, weights=w)
-        effect = rs.rhale(local, bins=rs.EqualWidthBins(1), weighting="rows").isel(feature=0, bin=0)
+        effect = rs.rhale(local, bins=rs.EqualWidthBins(1), weighting="rows")
+        effect = effect.rhale.in_bins().isel(feature=0, bin=0)
         g = local["local_effect"].values[:, 0]
         mean = np.average(g, weights=w)
         variance = np.sum(w * (g - mean) ** 2) / (w.sum() - (w**2).sum() / w.sum())
@@ -605,7 +606,7 @@ class TestCells:
             local_effect_method="central_difference"
         )
         effect = rs.rhale(old)
-        assert effect["local_effect_method"].values.tolist() == ["central_difference"] * 2
+        assert effect.attrs["local_effect_method"] == "central_difference"
 
 
 class TestFacts:

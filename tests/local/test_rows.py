@@ -195,10 +195,10 @@ def test_with_weights(rng, kind):
     local = rs.local_effects(None, x, jacobian=g, weights=weights, weight_kind=kind)
     effect = rs.rhale(local, bins=rs.EqualWidthBins(3), honest=True, rng=0)
     _, rest = halves(local, effect)
-    edges = effect["edge_value"].values[0]
-    expected = rs.rhale(rest, bins=rs.GivenBins(edges))
+    expected = rs.rhale(rest, bins=rs.GivenBins(effect)).rhale.in_bins()
     for name in ("effect", "heterogeneity", "n_obs", "n_effective", "weight_share"):
-        np.testing.assert_allclose(effect[name], expected[name], rtol=1e-10, atol=1e-12)
+        found = effect.rhale.in_bins()[name]
+        np.testing.assert_allclose(found, expected[name], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("side", ["choosing", "estimating"])
@@ -262,10 +262,8 @@ def test_a_half_in_which_a_feature_is_constant():
         for rule in (rs.OptimalBins(10, min_obs=2), rs.QuantileBins(1)):
             effect = rs.rhale(local, bins=rule, honest=True, rng=seed).isel(feature=0)
             assert effect["n_obs"].sum() == 20
-            assert effect["edge_value"].values[[0, int(effect["n_bins"])]].tolist() == [
-                values.min(),
-                values.max(),
-            ]
+            ends = effect["edge_value"].dropna("edge").values[[0, -1]]
+            assert ends.tolist() == [values.min(), values.max()]
 
 
 # --- columns in memory ---------------------------------------------------------------------------

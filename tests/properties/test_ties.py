@@ -13,7 +13,6 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.schema import feature_result
-from rhale_stats.schema.layout import complete
 from tests.helpers import daily
 
 QUIET = {"progress": False}
@@ -21,7 +20,7 @@ QUIET = {"progress": False}
 
 def one_feature(effect, feature):
     """One feature of a result, with all that follows from its moments."""
-    return feature_result.one_feature(complete(effect), feature)
+    return feature_result.one_feature(effect, feature)
 
 
 def product(table):
@@ -40,8 +39,7 @@ def rows_of(values, n, seed):
 
 def curve_at_cells(effect):
     row = one_feature(effect, "k")
-    known = np.isfinite(row["cell_value"].values)
-    return row["cell_value"].values[known], row["cell_curve"].values[known]
+    return row.edges, row["curve"].values
 
 
 def steps_by_hand(table):
@@ -151,8 +149,7 @@ def test_derivatives_at_few_values_are_integrated(n_values, seed):
     with pytest.warns(UserWarning, match=f"few values of 'x0' \\({n_values} values\\)"):
         local = rs.local_effects(None, X, jacobian=3 * X**2 - X + 1, features=0, **QUIET)
     row = one_feature(rs.rhale(local), 0)
-    known = np.isfinite(row["cell_value"].values)
-    at, curve = (row[name].values[known] for name in ("cell_value", "cell_curve"))
+    at, curve = row.edges, row["curve"].values
     places = np.unique(X)
     midway = (places[1:] + places[:-1]) / 2
     assert np.isin(at, [*places, *midway]).all()
@@ -200,7 +197,7 @@ def test_rounded_values_are_covered():
             lambda X: np.sin(2 * X[:, 0]) + X[:, 0] * X[:, 1], X, features=0, **QUIET
         )
         row = one_feature(rs.std_error(rs.rhale(local)), 0)
-        at, curve, se = (row[f"cell_{name}"].values for name in ("value", "curve", "curve_se"))
+        at, curve, se = row.edges, row["curve"].values, row["curve_se"].values
         inner = np.abs(at) <= 1
         # The mean of sin(2 z) is 0: the distribution of z is symmetric.
         inside.append(np.mean(np.abs(curve - np.sin(2 * at))[inner] <= 1.96 * se[inner]))

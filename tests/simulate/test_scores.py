@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import rhale_stats as rs
 from rhale_stats import simulate
 from rhale_stats.schema.feature_result import one_feature
-from rhale_stats.schema.layout import complete
 from rhale_stats.simulate.scores import SCORES, _cells
 from tests.helpers import in_turn
 
@@ -27,7 +26,7 @@ def effect_of(x, g, edges, **options):
 
 def first_of(result):
     """The first feature of a result."""
-    return one_feature(complete(result), 0)
+    return one_feature(result, 0)
 
 
 def steps(edges, mean, sigma, **options):
@@ -102,7 +101,6 @@ def test_a_curve_bends_inside_its_bins(edges):
     x = np.linspace(0.0025, 0.9975, 200)
     g = np.where(x < 0.5, 1.0, -1.0)
     effect = effect_of(np.r_[0, x, 1], np.r_[1, g, -1], edges, centering="start")
-    assert "cell_effect" in effect
     truth = steps([0, 1], [0], [1], centering="start")
     found = score(effect, truth)
     # The bend is at an edge of cells, of which there are some dozens.
@@ -146,8 +144,8 @@ FINE = 400_000
 
 def brute_force(example, effect, centering):
     """Scores along the axis from functions on a fine grid of midpoints."""
-    row, marginal = effect.isel(feature=0), example._marginals()["x1"]
-    edges = row["edge_value"].values
+    row, marginal = one_feature(effect, 0), example._marginals()["x1"]
+    edges = row.bin_edges
     grid = np.linspace(edges[0], edges[-1], FINE + 1)
     z = (grid[1:] + grid[:-1]) / 2
     k = np.searchsorted(edges[1:-1], z, side="right")
@@ -160,12 +158,7 @@ def brute_force(example, effect, centering):
         curve = curve - curve.mean()
     else:
         curve = curve - curve[0]
-    at, own = edges, row["curve"].values
-    if "cell_effect" in row:  # as many cells as there are, without padding
-        at = row["cell_value"].values
-        steps = np.cumsum(row["cell_effect"].values * np.diff(at))
-        own = own[0] + np.concatenate([[0], steps])
-    distance = np.abs(curve - np.interp(z, at, own))
+    distance = np.abs(curve - np.interp(z, row.edges, row["curve"].values))
     return {
         "ISE_mu": np.abs(mu - row["effect"].values[k]).mean(),
         "ISE_sigma": np.abs(np.sqrt(marginal.variance(z)) - row["heterogeneity"].values[k]).mean(),
