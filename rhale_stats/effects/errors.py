@@ -144,8 +144,9 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of effects in bins, by rows or by groups of rows, and by parameters."""
     effect = check_effect(effect)
-    if is_of_outcome(effect):
-        return effect  # its errors are made with it
+    alone = local is None and groups is None and fitted is None
+    if is_of_outcome(effect) or (alone and stores_errors(effect)):
+        return effect  # of the outcome, by groups or by parameters: as they were made
     if local is not None:
         local = check_local(local, in_chunks=fitted is None)
     out = _add_errors(_check_moments(without_parts(effect)), None, local, groups)

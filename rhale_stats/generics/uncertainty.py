@@ -227,6 +227,8 @@ def std_error(
         ``h2_se`` and so on), without ``local``. Effects of several models (`over_models`,
         `bootstrap_refit`, `cross_effects`) get the error of models and rows together, ``curve_se``,
         and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to [85]).
+        What has errors by groups, or by parameters, keeps them where it is given alone; with
+        ``local`` they are replaced.
     local : Dataset, optional
         The local effects that ``effect`` was made from; needed only with ``groups`` and ``model``.
         Of a profile of `pdp` the ICE curves (`ice`): needed with ``groups``, unless there is a

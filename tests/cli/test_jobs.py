@@ -21,7 +21,6 @@ from rhale_stats import files
 from rhale_stats.cli import jobs
 from rhale_stats.cli.jobs import Figure, sm
 from rhale_stats.cli.main import main
-from rhale_stats.schema.layout import compact
 from tests import commands
 from tests.helpers import in_turn
 
@@ -72,7 +71,7 @@ def fit(monkeypatch, tmp_path):
     """Fit a formula to a file: the effects that would be saved. To draw and save takes longest."""
     found = []
     monkeypatch.setattr(jobs, "_draw", lambda effect, local: None)
-    monkeypatch.setattr(jobs, "_save", lambda effect, figure, out: found.append(compact(effect)))
+    monkeypatch.setattr(jobs, "_save", lambda effect, figure, out: found.append(effect))
 
     def fit(path, formula, *words):
         words = ["fit", str(path), "--formula", formula, "--no-progress", *words]

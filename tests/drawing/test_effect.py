@@ -153,7 +153,7 @@ def test_curve_of_averages_along_the_axis_is_drawn_through_its_cells(local):
 def test_band_is_plus_and_minus_the_comonotone_spread(effect):
     assert plots_marks.BAND not in plot_effect(effect, "x0")[0].get_legend_handles_labels()[1]
     upper, *_ = plot_effect(effect, "x0", style="paper")
-    row = effect.sel(feature="x0")
+    row = effect.rhale.in_bins().sel(feature="x0")
     (path,) = labelled(upper, plots_marks.BAND).get_paths()
     drawn = {tuple(vertex) for vertex in path.vertices}
     for sign in (-1, 1):
@@ -1123,9 +1123,10 @@ def test_one_scale_holds_everything(effect, own):
     limits = {panel.get_ylim() for panel in panels}
     assert len(limits) == 1
     ((bottom, top),) = limits
-    for half in (effect["curve_std_sum"], 1.96 * effect["curve_se"]):
-        assert bottom < float((effect["curve"] - half).min())
-        assert top > float((effect["curve"] + half).max())
+    at_bins = effect.rhale.in_bins()
+    for half in (at_bins["curve_std_sum"], 1.96 * at_bins["curve_se"]):
+        assert bottom < float((at_bins["curve"] - half).min())
+        assert top > float((at_bins["curve"] + half).max())
 
 
 def test_scale_holds_intervals_that_are_wider_than_the_band(rng):
@@ -1221,7 +1222,7 @@ class TestLinearBins:
             half = np.interp(x, edge, at_edges[: len(edge)])
             drawn = [line.get_ydata() for line in dashed(upper)]
             np.testing.assert_allclose(drawn, [curve - half, curve + half], rtol=1e-12, atol=1e-12)
-            spread = np.interp(x, edge, row["curve_std_sum"])
+            spread = np.interp(x, edge, row.curve_spreads[1])
             (path,) = labelled(upper, plots_marks.BAND).get_paths()
             vertices = {tuple(vertex) for vertex in path.vertices}
             for bound in (curve - spread, curve + spread):
@@ -1971,10 +1972,10 @@ class TestParts:
     @classmethod
     def at_edges(cls, row, se):
         """Ends of intervals at the edges of cells, where they are not interpolated."""
-        student = stats.t.ppf(0.975, row["cell_curve_df"].values)
-        half = student * row[f"cell_curve_{se}"].values
-        ends = np.column_stack([row["cell_curve"] - half, row["cell_curve"] + half])
-        return cls.vertices(row["cell_value"].values.round(9), ends.round(9))
+        student = stats.t.ppf(0.975, row["curve_df"].values)
+        half = student * row[f"curve_{se}"].values
+        ends = np.column_stack([row["curve"] - half, row["curve"] + half])
+        return cls.vertices(row.edges.round(9), ends.round(9))
 
     @pytest.mark.thorough
     def test_areas_end_where_the_numbers_say(self, held):
@@ -1984,10 +1985,7 @@ class TestParts:
             assert self.at_edges(row, se) <= self.area(upper, label)
         drawn = [line.get_ydata() for line in dashed(upper)]
         for at, end in zip(("min", "max"), np.array(drawn), strict=True):
-            assert (
-                getattr(end, at)()
-                == getattr(rs.confint(held)["cell_curve_ci"].sel(feature="a"), at)()
-            )
+            assert getattr(end, at)() == getattr(rs.confint(held)["curve_ci"].sel(feature="a"), at)()
 
     def test_bars_of_the_bins_and_their_part(self, held):
         _, lower, *_ = plot_effect(held, "b")

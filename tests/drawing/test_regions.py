@@ -101,7 +101,7 @@ class TestRegions:
     @pytest.mark.thorough
     def test_every_panel_has_the_curve_of_its_region(self, tree, effect):
         for number, panel in enumerate(plot_regions(tree, effect, spread="band")):
-            row = effect.isel(region=number).sel(feature="x1").isel(edge=slice(0, None))
+            row = effect.isel(region=number).rhale.in_bins().sel(feature="x1")
             edges = row["edge_value"].values
             known = np.isfinite(edges)
             line = labelled(panel, legend.CURVE)

@@ -81,7 +81,10 @@ def test_given_bins_within_the_range(X):
     inside = local.isel(obs=np.flatnonzero(rows)).sel(feature=["a"])
     by_hand = rs.rhale(inside, bins=rs.GivenBins([-1, 0, 1]))
     of_a = effect.sel(feature=["a"])
-    same(of_a.isel(bin=slice(2), edge=slice(3)), by_hand, "effect", "n_obs", "curve")
+    n_edges = by_hand.sizes["edge"]
+    assert of_a["edge_value"].notnull().sum() == n_edges
+    names = "effect", "n_obs", "edge_value", "curve"
+    same(of_a.isel(bin=slice(2), edge=slice(n_edges)), by_hand, *names)
     assert effect["n_beyond"].values.tolist() == [(~rows).sum(), 0]
     # The same of slopes and of means of outputs.
     rule = rs.GivenBins([-1, 0, 1])

@@ -50,8 +50,8 @@ def test_finite_populations_scale_all_errors(name):
 
 @pytest.mark.thorough
 def test_rows_without_strata_have_the_errors_of_groups_of_one():
-    groups = rs.std_error(EFFECT, LOCAL, groups=np.arange(N))
-    design = errors()
+    groups = rs.std_error(EFFECT, LOCAL, groups=np.arange(N)).rhale.in_bins()
+    design = errors().rhale.in_bins()
     factor = np.sqrt(N / (N - 1))
     for name in ("effect", "curve", "average_effect"):
         # With factors for leverage influences no longer sum to 0 exactly, in cells of unequal size.

@@ -299,15 +299,13 @@ def test_errors_by_rows_are_those_of_std_error():
         effect = expected["groups" if errors == "groups" else "rows"]
         grid, made = boot["grid_value"].values[0], boot.isel(chain=0, draw=0, feature=0)
         inside = np.isfinite(made["curve"].values)
-        k = bin_index(effect["edge_value"].values, grid[inside])
+        k = bin_index(effect.bin_edges, grid[inside])
         for name in ("effect", "heterogeneity"):
             found = made[f"{name}_se_rows"].values[inside]
             assert_allclose(found, effect[f"{name}_se"].values[k], rtol=1e-9)
         assert made["average_effect_se_rows"].item() == effect["average_effect_se"].item()
-        found, known = made["curve_se_rows"].values[inside], effect["cell_curve_se"].notnull()
-        between = np.interp(
-            grid[inside], effect["cell_value"][known], effect["cell_curve_se"][known]
-        )
+        found, known = made["curve_se_rows"].values[inside], effect["curve_se"].notnull().values
+        between = np.interp(grid[inside], effect.edges[known], effect["curve_se"].values[known])
         if errors == "groups":
             assert_allclose(found, between, rtol=1e-9)
         else:

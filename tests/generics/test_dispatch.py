@@ -426,3 +426,14 @@ def test_generic_functions_take_what_is_in_the_table_and_refuse_the_rest(
     else:
         with pytest.raises((TypeError, ValueError), match=r"must (be|have)"):
             CALLS[verb](results[kind])
+
+
+def test_errors_by_groups_stay_until_there_are_rows_for_others():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    local = rs.local_effects(lambda X: X[:, 0] ** 2 + X[:, 1], X)
+    grouped = rs.std_error(rs.rhale(local), local, groups=np.arange(300) // 5)
+    xr.testing.assert_identical(rs.std_error(grouped), grouped)
+    assert rs.confint(rs.std_error(grouped)).attrs["n_groups"] == 60
+    plain = rs.std_error(grouped, local)
+    xr.testing.assert_identical(plain["effect_se"], rs.std_error(rs.rhale(local))["effect_se"])
+    assert "n_groups" not in plain.attrs

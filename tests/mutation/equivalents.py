@@ -501,9 +501,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/replicates.py", "estimates_from_sums"): {
         "…zero(np.diff(cells.bin, prepend=[- → ]1))": FIRST_BIN,
     },
-    ("effects/tables.py", "curve_extent"): {
-        "turns = [np.zeros → np.ones](0)": "it has no elements",
-    },
     ("effects/estimates.py", "_fixed_cells"): {
         "cells = cells[(cells [> → >=] edges[0]) & (cells < edges[-1])…": AT_AN_EDGE,
         "…lls[(cells > edges[0]) & (cells [< → <=] edges[-1])]": AT_AN_EDGE,
@@ -527,7 +524,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "ones = np.ones(paired[[0 → 1]].sizes['obs'])": PAIRS,
     },
     ("effects/delta_method.py", "row_covariances"): {
-        "…es ** 2 if 'spread' in row else [np.zeros → np.ones](0)}": NO_ELEMENTS,
+        "…ts] ** 2 if row.has_spread else [np.zeros → np.ones](0)}": NO_ELEMENTS,
     },
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
@@ -538,13 +535,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/tables.py", "_tests"): {
         "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
-    ("effects/rhale.py", "_may_have_gaps"): {
-        "return bool((n_known != n)[.any → .all]() or (at_edges != n + (n > 0)).…": (
-            "a bin without rows leaves edges without a curve, too"
-        ),
-        "return bool((n_known [!= → ==] n).any() or (at_edges != n + (n…": MORE_OFTEN,
-        "…n).any() or (at_edges != n + (n [> → >=] 0)).any())": MORE_OFTEN,
-    },
     ("effects/anova_test.py", "_degrees_together"): {
         "if shared * MAX_DF [<= → <] parts.sum() ** 2:": "both sides give that number",
     },
@@ -553,7 +543,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/hypotheses.py", "_homogeneous"): {
         "if variance [<= → <] least ** 2:": "a continuous statistic is not equal to its limit",
-        "…].values, x, g, None, frequency=[False → True], rng=np.random.default_rng(0))": (
+        "…in_edges, x, g, None, frequency=[False → True], rng=np.random.default_rng(0))": (
             "there are no weights"
         ),
     },

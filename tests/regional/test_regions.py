@@ -571,7 +571,8 @@ def test_losses_of_honest_trees_are_those_of_the_judging_rows(rng):
         local.isel(feature=[0], obs=np.flatnonzero(judging)),
         bins=rs.GivenBins(np.linspace(X["x0"].min(), X["x0"].max(), 5)),
     )
-    spread, share = effect["heterogeneity"].values[0], effect["weight_share"].values[0]
+    share = effect.rhale.in_bins()["weight_share"].values[0]
+    spread = effect["heterogeneity"].values[0]
     expected = X["x0"].std(ddof=1) * np.sqrt(np.sum(share * spread**2))
     assert_allclose(tree["loss"][0], expected, rtol=1e-6)
 

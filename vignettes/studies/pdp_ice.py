@@ -173,7 +173,7 @@ def replicate(
 def spread_at(effect: xr.Dataset, feature: str, grid: FloatArray) -> FloatArray:
     """Heterogeneity of the bins that the points of the grid lie in."""
     row = one_feature(effect, feature)
-    return np.asarray(row["heterogeneity"].values[bin_index(row["edge_value"].values, grid)])
+    return np.asarray(row["heterogeneity"].values[bin_index(row.bin_edges, grid)])
 
 
 def tables(results: xr.Dataset) -> list[tuple[str, pd.DataFrame]]:

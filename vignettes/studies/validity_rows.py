@@ -217,7 +217,7 @@ def spread_at(effect: xr.Dataset, feature: int, z: FloatArray) -> FloatArray:
         return np.asarray(predict(effect, inside, name, **asked).values).ravel()
     except TypeError:  # `predict` gives the curve alone.
         row = one_feature(effect, feature)
-        k = np.searchsorted(row["edge_value"].values[1:-1], inside, side="right")
+        k = np.searchsorted(row.bin_edges[1:-1], inside, side="right")
         return np.asarray(row["heterogeneity"].values[k])
 
 
