@@ -245,11 +245,11 @@ def _over_features(
     by_name: Sequence[Sequence[_Replicate]], names: Sequence[str], sizes: xr.Dataset, *, added: bool
 ) -> xr.Dataset:
     """Sizes by chance over (replicate, feature), or (replicate) of an added column."""
-    worked = [one for replicates in by_name for one in replicates if not isinstance(one, str)]
+    worked = [made for replicates in by_name for made in replicates if not isinstance(made, str)]
     nothing, each = xr.full_like(worked[0], np.nan), []
     for replicates in by_name:
-        sizes_or_nan = [nothing if isinstance(one, str) else one for one in replicates]
-        failed = [float(isinstance(one, str)) for one in replicates]
+        sizes_or_nan = [nothing if isinstance(made, str) else made for made in replicates]
+        failed = [float(isinstance(made, str)) for made in replicates]
         each.append(xr.concat(sizes_or_nan, "replicate").assign(failed=("replicate", failed)))
     if added:
         return each[0].drop_vars([name for name in IN_FEATURE_UNITS if name in each[0]])

@@ -83,11 +83,11 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
 
     def between(name: str) -> FloatArray:
         values = row["curve"].values
-        known = np.isfinite(values) & np.isfinite(ends_of(parts[name])).all(axis=0)
-        if not known.any():
+        is_drawn = np.isfinite(values) & np.isfinite(ends_of(parts[name])).all(axis=0)
+        if not is_drawn.any():
             return np.full((2, len(x)), np.nan)
         # Of replicates intervals are known at the edges of bins alone.
-        places, shifts = row.edges[known], (ends_of(parts[name]) - values)[:, known]
+        places, shifts = row.edges[is_drawn], (ends_of(parts[name]) - values)[:, is_drawn]
         return np.stack([value + np.interp(x, places, shift) for shift in shifts])
 
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a

@@ -416,8 +416,8 @@ def _add_signs(rows: Source, fitted: FittedBins, estimates: Mapping[int, dict[st
     slope = None if fitted.has_cells else fitted.slope
 
     def plan(source: Source, position: int) -> Reduction:
-        own = bins[position]
-        lines = None if slope is None else (slope[own], fitted.bins.x_mean[own])
+        these = bins[position]
+        lines = None if slope is None else (slope[these], fitted.bins.x_mean[these])
         return skewness_rows(cells[position], lines, position, source.most_rows)
 
     chosen_rows = rows.reduced(plan, list(estimates))

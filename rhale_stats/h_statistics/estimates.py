@@ -56,9 +56,9 @@ def from_partial_dependence(
     in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
 
     def dependence(*columns: int) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
-        found = _partial_dependence(quotients, columns, w, in_memory=in_memory)
+        partial = _partial_dependence(quotients, columns, w, in_memory=in_memory)
         bar.update()
-        return found
+        return partial
 
     curves, rests, of_features = zip(*map(dependence, positions), strict=True)
     share = w / w.sum()

@@ -450,10 +450,10 @@ def thresholds(attrs: dict[Hashable, Any]) -> str:
 def loss_units(results: xr.Dataset, feature_units: str) -> str:
     """Units of the loss, with those that are known by their names."""
     units = str(results["loss"].attrs["units"])
-    known = {
+    words = {
         "output units": str(results.attrs.get("output_units", "")),
         "feature unit": unit_word(feature_units),
     }
-    for general, unit in known.items():
+    for general, unit in words.items():
         units = units.replace(general, unit or general)
     return units

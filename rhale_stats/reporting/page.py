@@ -204,14 +204,14 @@ def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None) -> Repor
 
 
 def _points(content: ReportContent) -> Section:
-    held = "the model is taken as given"
+    model = "the model is taken as given"
     if content.examined:
-        held = f"those of changes in the data hold refits of the model, for the rest {held}"
+        model = f"those of changes in the data hold refits of the model, for the rest {model}"
     elif content.parameters:
-        held = "those of effects hold the estimated parameters of the model"
+        model = "those of effects hold the estimated parameters of the model"
     note = (
         f"The report describes the predictions of the model, not causes. Intervals say how far a "
-        f"number would move with another sample of rows; {held}. “Matters” means more than "
+        f"number would move with another sample of rows; {model}. “Matters” means more than "
         f"{number_text(content.threshold)}, {percent(content.threshold_share)} of the standard "
         f"deviation of the {content.matters_of}. “Rows” are the cases in the data."
     )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 from functools import cached_property
 from itertools import filterfalse, repeat
-from operator import is_
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -22,7 +20,7 @@ from rhale_stats.arrays.cell_moments import CellMoments, Line, residual_moments
 from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray, Moments, ResidualMoments
 from rhale_stats.schema.curves import CurveCells, CurveErrors, FeatureCurve, SpreadPieces
 from rhale_stats.schema.features import OWN_FACTS, feature_position, stores_errors
-from rhale_stats.schema.layout import METHOD, MOMENTS
+from rhale_stats.schema.layout import METHOD, MOMENTS, rows_kept
 from rhale_stats.schema.levels import CATEGORICAL
 from rhale_stats.schema.variables import LINE_MOMENTS, selected
 
@@ -50,50 +48,12 @@ def each_feature(dataset: xr.Dataset) -> list[FeatureResult]:
     return [_unpacked(dataset, position) for position in range(dataset.sizes["feature"])]
 
 
-class KeptFeatures(NamedTuple):
-    """Features of a Dataset that were asked for, by position, and its variables as they were."""
-
-    dataset: xr.Dataset
-    variables: list[xr.Variable]
-    rows: dict[int, FeatureResult]
-
-    def holds(self, dataset: xr.Dataset, variables: list[xr.Variable]) -> bool:
-        """Whether they are of this Dataset, with these variables."""
-        same = self.dataset is dataset and len(self.variables) == len(variables)
-        return same and all(map(is_, self.variables, variables))
-
-
-# While a function that a user called is at work: what follows from the moments is computed once.
-_KEPT: list[KeptFeatures] | None = None
-MAX_KEPT = 4
-
-
-@contextmanager
-def features_kept() -> Iterator[None]:
-    """Within, what was computed of a feature of a Dataset is there when it is asked for again."""
-    global _KEPT
-    if _KEPT is not None:
-        yield
-        return
-    _KEPT = []
-    try:
-        yield
-    finally:
-        _KEPT = None
-
-
 def _unpacked(dataset: xr.Dataset, position: int) -> FeatureResult:
-    kept = _KEPT
-    if kept is None:
-        return FeatureResult(dataset, position)
-    variables = list(dataset._variables.values())
-    rows = next((part.rows for part in kept if part.holds(dataset, variables)), None)
-    if rows is None:
-        rows = dict[int, FeatureResult]()
-        kept[:] = [*kept[1 - MAX_KEPT :], KeptFeatures(dataset, variables, rows)]
+    rows = rows_kept(dataset)
     if position not in rows:
         rows[position] = FeatureResult(dataset, position)
-    return rows[position]
+    row: FeatureResult = rows[position]
+    return row
 
 
 class FeatureResult(dict[str, xr.Variable]):

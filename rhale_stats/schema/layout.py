@@ -8,8 +8,10 @@ property of `FeatureResult`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from operator import is_
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -96,6 +98,49 @@ def each_result(value: Any, change: Callable[[xr.Dataset], xr.Dataset]) -> Any:
     if type(value) is dict:
         return {key: each_result(element, change) for key, element in value.items()}
     return value
+
+
+class KeptFeatures(NamedTuple):
+    """Features of a Dataset that were asked for, by position, and its variables as they were."""
+
+    dataset: xr.Dataset
+    variables: list[xr.Variable]
+    rows: dict[int, Any]
+
+    def holds(self, dataset: xr.Dataset, variables: list[xr.Variable]) -> bool:
+        """Whether they are of this Dataset, with these variables."""
+        same = self.dataset is dataset and len(self.variables) == len(variables)
+        return same and all(map(is_, self.variables, variables))
+
+
+# While a function that a user called is at work: what follows from the moments is computed once.
+_KEPT: list[KeptFeatures] | None = None
+MAX_KEPT = 4
+
+
+@contextmanager
+def features_kept() -> Iterator[None]:
+    """Within, what was computed of a feature of a Dataset is there when it is asked for again."""
+    global _KEPT
+    if _KEPT is not None:
+        yield
+        return
+    _KEPT = []
+    try:
+        yield
+    finally:
+        _KEPT = None
+
+
+def rows_kept(dataset: xr.Dataset) -> dict[int, Any]:
+    """Features of a Dataset that were asked for before, by position: others are put there."""
+    variables = list(dataset._variables.values())
+    datasets = [] if _KEPT is None else _KEPT
+    rows = next((part.rows for part in datasets if part.holds(dataset, variables)), None)
+    if rows is None:
+        rows = dict[int, Any]()
+        datasets[:] = [*datasets[1 - MAX_KEPT :], KeptFeatures(dataset, variables, rows)]
+    return rows
 
 
 def check_edges(result: xr.Dataset, parameter: str) -> None:

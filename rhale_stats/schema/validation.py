@@ -44,10 +44,15 @@ from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
-from rhale_stats.schema.feature_result import features_kept
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
-from rhale_stats.schema.layout import AS_TEXT, coordinates_as_text, each_result, with_coordinates
+from rhale_stats.schema.layout import (
+    AS_TEXT,
+    coordinates_as_text,
+    each_result,
+    features_kept,
+    with_coordinates,
+)
 from rhale_stats.schema.padding import as_regions, concatenated
 from rhale_stats.schema.parts import within_axes
 from rhale_stats.schema.variables import DIMENSIONS, answer_first, in_order
