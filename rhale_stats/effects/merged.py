@@ -121,7 +121,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
         largest = np.max([part[name].values for part in parts], axis=0)
         base = base.assign({name: first[name].variable.copy(data=largest)})
     edges = {
-        name: each[0]["edge_value"].values
+        name: each[0].bin_edges
         for name, each in zip(names, rows, strict=True)
         if each[0].sizes["bin"]
     }
@@ -200,7 +200,7 @@ def _check_edges(name: str, rows: Sequence[FeatureResult]) -> None:
             raise ValueError(
                 f"effects[{number}] must have a feature {name!r} that varies; it is constant there."
             )
-        if not np.array_equal(row.bin_edges, rows[0]["edge_value"].values):
+        if not np.array_equal(row.bin_edges, rows[0].bin_edges):
             raise ValueError(
                 f"effects[0] and effects[{number}] must have the same edges of feature {name!r}; "
                 f"got {row.sizes['bin']} bins from {float(row['edge_value'][0]):.6g} to "
@@ -224,7 +224,7 @@ def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimat
     scales, first = _scales(rows), rows[0]
     cells = [_scaled(row.moments, scale) for row, scale in zip(rows, scales, strict=True)]
     together = merged(cells)
-    starts, edges = first.bin_starts, first["edge_value"].values
+    starts, edges = first.bin_starts, first.bin_edges
     bins, along = together.pooled(starts, degree=2).means(), None
     more: Estimates = {}
     if first.has_cells:

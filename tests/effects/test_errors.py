@@ -572,13 +572,13 @@ def test_groups_of_labels_and_of_one_another(table):
 
 @pytest.mark.thorough
 @KINDS
-def test_groups_are_forgotten_without_them(kind, table):
+def test_groups_are_kept_until_there_are_rows(kind, table):
     X, g, group = table
     local = local_of(X, g)
     effect = of_kind(kind, local)
     grouped = rs.std_error(effect, local, groups=group)
-    again = rs.std_error(grouped)
-    xr.testing.assert_identical(again, rs.std_error(effect))
+    xr.testing.assert_identical(rs.std_error(grouped), grouped)
+    xr.testing.assert_identical(rs.std_error(grouped, local), rs.std_error(effect))
     assert grouped.attrs["n_groups"] == 40
 
 

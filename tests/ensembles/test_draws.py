@@ -34,7 +34,7 @@ def test_the_error_is_that_of_the_models_and_that_of_the_rows():
         for b in BETAS[:8]
     ]
     curves, errors = (
-        np.stack([one[name].sel(feature="x0").values for one in effects])
+        np.stack([one.rhale.in_bins()[name].sel(feature="x0").values for one in effects])
         for name in ("curve", "curve_se")
     )
     between, within = curves.var(axis=0, ddof=1), np.mean(errors**2, axis=0)
@@ -64,8 +64,9 @@ def test_one_model_has_the_effect_of_rhale(bins):
         for what in ("curve", "effect"):
             own = rs.predict(effect, z, name, what).values
             assert_array_equal(found[what].sel(feature=name), own)
+    in_bins = effect.rhale.in_bins()
     for what in ("average_effect", "heterogeneity_index", "heterogeneity_output"):
-        assert_array_equal(found[what], effect[what])
+        assert_array_equal(found[what], in_bins[what])
     assert_array_equal(found["average_effect_se_rows"], effect["average_effect_se"])
     assert_array_equal(found["curve_se_rows"][:, 0], effect["curve_se"][:, 0])
 
