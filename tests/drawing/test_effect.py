@@ -1985,7 +1985,9 @@ class TestParts:
             assert self.at_edges(row, se) <= self.area(upper, label)
         drawn = [line.get_ydata() for line in dashed(upper)]
         for at, end in zip(("min", "max"), np.array(drawn), strict=True):
-            assert getattr(end, at)() == getattr(rs.confint(held)["curve_ci"].sel(feature="a"), at)()
+            assert (
+                getattr(end, at)() == getattr(rs.confint(held)["curve_ci"].sel(feature="a"), at)()
+            )
 
     def test_bars_of_the_bins_and_their_part(self, held):
         _, lower, *_ = plot_effect(held, "b")
