@@ -94,10 +94,9 @@ def check_effect(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    result = _check_curves(result, parameter, maker)
+    result = check_curves(result, parameter, maker)
     _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     _check_shares(result, parameter)
-    check_edges(result, parameter)
     return result
 
 
@@ -113,7 +112,8 @@ def _check_shares(effect: xr.Dataset, parameter: str) -> None:
     if "level_share" in variables:
         total = np.nansum(variables["level_share"].values, axis=-1)
         fits &= (total == 0) | (np.abs(total - 1) < SHARE_ERROR)
-    odd = (variables["n_bins"].values > 0) & ~fits
+    n_bins = variables["n_bins"].values
+    odd = (n_bins != 0) & ~fits | (n_bins != variables["bin_left"].notnull().sum("bin").values)
     if odd.any():
         position = int(np.flatnonzero(odd)[0])
         raise ValueError(
@@ -149,13 +149,6 @@ def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
-    result = _check_curves(effect, parameter, maker)
-    check_edges(result, parameter)
-    return result
-
-
-def _check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
-    """The argument itself, in order; raise unless it has bins and a curve of its features."""
     result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(result, name, parameter, dims)
@@ -164,7 +157,9 @@ def _check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
         _lacks(parameter, maker, "variable moments")
     if not result.sizes["feature"]:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
-    return in_order(result)
+    result = in_order(result)
+    check_edges(result, parameter)
+    return result
 
 
 def _check_parts(

@@ -146,26 +146,19 @@ def rows_kept(dataset: xr.Dataset) -> dict[int, Any]:
 def check_edges(result: xr.Dataset, parameter: str) -> None:
     """Raise ``ValueError`` unless edges rise, and those of the bins are among them."""
     variables = result.variables
-    if variables["edge_value"].dims != ("feature", "edge") or variables["n_bins"].ndim != 1:
+    if variables["edge_value"].dims != ("feature", "edge"):
         return  # of several samples, which come here one by one
-    left, right, grid, n_bins = [
-        variables[name].values for name in ("bin_left", "bin_right", "edge_value", "n_bins")
-    ]
-    within = np.arange(left.shape[1]) < n_bins[:, None]
-    with np.errstate(invalid="ignore"):
-        bins = (left < right) & within
-        bins[:, 1:] &= (left[:, 1:] == right[:, :-1]) | ~within[:, 1:]
-        rises = (grid[:, 1:] > grid[:, :-1]).sum(axis=1) == np.isfinite(grid[:, 1:]).sum(axis=1)
-    fits = (bins == within).all(axis=1) & rises & (within.sum(axis=1) == n_bins)
-    fits &= np.isfinite(left).sum(axis=1) == n_bins
-    for number in np.flatnonzero(fits & (n_bins > 0)):
-        edges = np.append(left[number, : n_bins[number]], right[number, n_bins[number] - 1])
-        ends = grid[number][np.isfinite(grid[number])][[0, -1]]
-        fits[number] = np.isin(edges, grid[number]).all() and (edges[[0, -1]] == ends).all()
-    if not fits.all():
-        name = feature_names(result)[int(np.argmin(fits))]
-        raise ValueError(
-            f"{parameter} must have all of its bins, in order, between edges that rise; those of "
-            f"feature {name!r} are not. Bins must not be selected or sorted: make others with "
-            f"rhale(local, bins=...)."
-        )
+    parts = [variables[name].values for name in ("bin_left", "bin_right", "edge_value")]
+    for name, left, right, grid in zip(feature_names(result), *parts, strict=True):
+        n_bins, edges = np.isfinite(left).sum(), grid[np.isfinite(grid)]
+        bins = np.append(left[:n_bins], right[:n_bins][-1:])
+        fits = (np.diff(bins) > 0).all() and np.array_equal(bins[1:], right[:n_bins])
+        if n_bins:
+            fits &= (np.diff(edges) > 0).all() and np.isin(bins, edges).all()
+            fits &= np.array_equal(bins[[0, -1]], edges[[0, -1]]) if len(edges) else False
+        if not fits:
+            raise ValueError(
+                f"{parameter} must have all of its bins, in order, between edges that rise; those "
+                f"of feature {name!r} are not. Bins must not be selected or sorted: make others "
+                f"with rhale(local, bins=...)."
+            )

@@ -9,6 +9,7 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
+from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
 N = 47
@@ -24,7 +25,7 @@ def at_grid(effect, grid):
     """Effect, heterogeneity and curve of an effect by rows; NaN beyond its bins."""
     out = np.full((3, *grid.shape), np.nan)
     for number in range(len(grid)):
-        row = effect.isel(feature=number)
+        row = one_feature(effect, number)
         edges, z = row.bin_edges, grid[number]
         k = np.clip(np.searchsorted(edges, z, side="right") - 1, 0, len(edges) - 2)
         there = (z >= edges[0]) & (z <= edges[-1])

@@ -129,7 +129,7 @@ def test_effects_times_widths_are_the_curve(rule, centering):
     effect = rs.rhale(local_of(*rows()), bins=rule, centering=centering)
     row = one_feature(effect, 0)
     width = np.diff(row.bin_edges)
-    assert_allclose(row["effect"] * width, np.diff(row["curve"]), rtol=1e-11, atol=1e-13)
+    assert_allclose(row["effect"] * width, np.diff(row.at_bins("curve")), rtol=1e-11, atol=1e-13)
     at_rows = rs.predict(effect, rows()[0].ravel(), 0).values
     at = row.edges
     at_cells = rs.predict(effect, at, 0).values
@@ -291,7 +291,10 @@ def test_bootstrap_agrees_where_rows_crowd():
     effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins([0, 0.2, 0.5, 1]), centering="start"))
     boot = rs.bootstrap(local, effect, n_resamples=2000, rng=4)
     for name, among in (("effect", slice(2)), ("curve", slice(1, 3))):
-        ratio = boot[name].std(("chain", "draw"), ddof=1) / effect[f"{name}_se"]
+        of_bins = effect.rhale.in_bins()[f"{name}_se"].rename(
+            {"edge": "bin_edge"} if name == "curve" else {}
+        )
+        ratio = boot[name].std(("chain", "draw"), ddof=1) / of_bins
         # Cells of 15 rows: 1 / 15 of a variance for what their numbers of rows vary, at most. In
         # the last bin they have so few that either way has another estimate of the variance.
         assert_allclose(ratio[0, among], 1, atol=0.035 + 4 * 0.016, err_msg=name)

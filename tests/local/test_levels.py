@@ -94,7 +94,7 @@ def test_closed_form_of_constants_and_slopes():
 @pytest.mark.thorough
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
 def test_centering(centering):
-    effect = ale_c(centering=centering).sel(feature="c")
+    effect = ale_c(centering=centering).rhale.in_bins().sel(feature="c")
     curve, share = effect["curve"].values, effect["level_share"].values
     at = {"mean": share @ curve, "start": curve[0], "integral": curve.mean()}[centering]
     assert abs(at) < 1e-14
@@ -203,7 +203,7 @@ def test_rows_of_weight_0_are_absent_and_equal_weights_are_none():
         one = rs.std_error(ale_c(frame, weights=weight, order=LEVELS[:3]))
     rest = frame[frame["c"] != "d"].astype({"c": str})
     two = rs.std_error(ale_c(rest, order=LEVELS[:3]))
-    for name in ("effect", "curve", "curve_se", "n_level", "effect_cov"):
+    for name in ("effect", "curve", "curve_se", "n_level", "curve_cov"):
         np.testing.assert_allclose(one[name], two[name], rtol=1e-10)
     three = ale_c(frame, weights=np.full(len(frame), 7.0))
     np.testing.assert_allclose(three["curve_cov"], ale_c(frame)["curve_cov"])
@@ -234,7 +234,7 @@ def test_missing_values():
     )
     effect = rs.ale_from_local(local, bins=rs.EqualWidthBins(3))
     boot = rs.bootstrap(local, effect, n_resamples=40, rng=0)
-    assert np.isfinite(boot["curve"].sel(feature="c").isel(edge=slice(4))).all()
+    assert np.isfinite(boot["curve"].sel(feature="c").isel(bin_edge=slice(4))).all()
 
 
 def gaps(n=300, seed=3):

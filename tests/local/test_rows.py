@@ -19,6 +19,7 @@ from rhale_stats.local.rows import (
     is_used_row,
     own_columns,
 )
+from rhale_stats.schema.feature_result import one_feature
 from tests.helpers import through_a_file
 from tests.local.made import KINDS, WEIGHT, G, X, weighted
 
@@ -90,13 +91,12 @@ def test_estimates_are_those_of_the_other_half(local, rule, fraction):
     effect = rs.rhale(local, bins=rule, honest=True, honest_fraction=fraction, rng=3)
     _, rest = halves(local, effect)
     varying = [name for name in ("x", "y") if name in local["feature"].values]
-    edges = {name: effect["edge_value"].sel(feature=name).dropna("edge").values for name in varying}
-    alone = rs.rhale(rest.sel(feature=varying), bins=rs.GivenBins(edges))
+    edges = {name: one_feature(effect, name).bin_edges for name in varying}
+    alone = rs.rhale(rest.sel(feature=varying), bins=rs.GivenBins(edges)).rhale.in_bins()
+    of_bins = effect.rhale.in_bins().sel(feature=varying)
     for name in alone.data_vars:
         # Cells are merged to bins: sums of 400 terms in another order.
-        np.testing.assert_allclose(
-            effect[name].sel(feature=varying), alone[name], rtol=1e-10, atol=1e-12, err_msg=name
-        )
+        np.testing.assert_allclose(of_bins[name], alone[name], rtol=1e-10, atol=1e-12, err_msg=name)
     assert effect.attrs["n_rows"] == effect["n_obs"].isel(feature=0).sum() == rest.sizes["obs"]
     assert effect.attrs["n_rows_edges"] == round(fraction * 400)
     assert effect.attrs["honest_fraction"] == fraction
