@@ -145,9 +145,10 @@ class RhaleAccessor:
                [500.]])
         """
         from rhale_stats.schema.in_bins import in_bins
+        from rhale_stats.schema.variables import in_order
         from rhale_stats.schema.whole import with_feature
 
-        return in_bins(with_feature(self._dataset))
+        return in_bins(in_order(with_feature(self._dataset)))
 
     show = _Method()
     std_error = _Method()

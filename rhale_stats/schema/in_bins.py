@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from rhale_stats.schema.checks import check_curves
 from rhale_stats.schema.feature_result import FeatureResult, each_feature
 from rhale_stats.schema.features import is_of_outcome
 from rhale_stats.schema.kinds import EFFECT
@@ -34,6 +35,7 @@ FACTS: dict[str, dict[str, str | int]] = {
 @over_outputs
 def in_bins(effect: xr.Dataset) -> xr.Dataset:
     """The effect with ``edge`` for the edges of its bins, and with all that follows in bins."""
+    effect = check_curves(effect, "effect", "rhale(local)")
     result = at_bin_edges(effect)
     if MOMENTS not in effect or is_of_outcome(effect):
         return result
@@ -57,11 +59,12 @@ def at_bin_edges(effect: xr.Dataset) -> xr.Dataset:
         if not along:
             out[name] = data
         elif name != MOMENTS and name != "edge" and not str(name).startswith(("spread", "cell_")):
-            shape = [n_edges if dim in along else data.sizes[dim] for dim in data.dims[1:]]
+            rest = [dim for dim in data.dims if dim != "feature"]
+            shape = [n_edges if dim in along else data.sizes[dim] for dim in rest]
             each = [_at_bin_edges(row, str(name)) for row in rows]
             missing: Any = {"U": "", "i": 0, "b": False}.get(data.dtype.kind, np.nan)
             table = padded(each, shape, missing=missing, dtype=data.dtype)
-            out[name] = xr.Variable(data.dims, table, data.attrs)
+            out[name] = xr.Variable(("feature", *rest), table, data.attrs)
     out["edge"] = counted("edge", n_edges, "edge of a bin")
     coords = {name: out[name] for name in out if name in effect.coords and name != "moment"}
     return dataset_of(

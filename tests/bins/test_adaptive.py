@@ -364,8 +364,11 @@ def test_coverage(centering):
         "mean": integrate.quad(lambda z: bent(z) * (1 - z**2), 0, 1, points=EDGES[1:3])[0],
         "start": 0.0,
     }[centering]
+    in_bins = effect.rhale.in_bins()
+    assert in_bins.sizes["edge"] == len(EDGES)
+    assert_allclose(in_bins["edge_value"], np.broadcast_to(EDGES, (N_SAMPLES, 4)), rtol=1e-12)
     for edge in range(centering == "start", 4):
-        assert_covers(effect["curve"][:, edge], effect["curve_se"][:, edge], curve[edge] - level)
+        assert_covers(in_bins["curve"][:, edge], in_bins["curve_se"][:, edge], curve[edge] - level)
 
 
 @pytest.mark.slow
@@ -471,7 +474,7 @@ def test_bins_hold_enough_rows_and_say_where(rng, rule, weights):
         options = {}
         if weights is not None:
             options = {"weights": rng.integers(1, 4, 300), "weight_kind": weights}
-        effect = estimate(x, g, rule, **options)
+        effect = estimate(x, g, rule, **options).rhale.in_bins().isel(feature=0)
         assert (effect["n_effective"] >= rule.min_obs * (1 - 1e-9)).all()
         edges = effect["edge_value"].values
         w = options.get("weights") if weights == "frequency" else None

@@ -594,7 +594,9 @@ def test_every_weighting_has_the_same_bins(rule):
     for seed in range(3):  # with gaps as well
         x, g = sample(seed)
         x = x + 1e-9 * np.arange(len(x))  # without ties
-        rows, axis = (estimate(x, g, rule, weighting=name) for name in ("rows", "axis"))
+        cells = estimate(x, g, rule, weighting="axis")
+        by_rows = estimate(x, g, rule, weighting="rows")
+        rows, axis = (effect.rhale.in_bins().squeeze("feature") for effect in (by_rows, cells))
         for name in ("edge_value", "n_obs", "weight_share"):
             assert_array_equal(axis[name], rows[name], err_msg=name)
         # They are added up from other cells.
@@ -603,7 +605,7 @@ def test_every_weighting_has_the_same_bins(rule):
         k = np.searchsorted(rows["edge_value"][1:-1], x, "right")
         means = pd.Series(g).groupby(k).mean().reindex(range(int(rows["n_bins"])))
         assert_allclose(
-            unpacked(axis.expand_dims("feature"))["effect_rows"][0], means, rtol=1e-9, atol=1e-12
+            unpacked(cells.expand_dims("feature"))["effect_rows"][0], means, rtol=1e-9, atol=1e-12
         )
 
 
@@ -646,8 +648,9 @@ def test_the_axis_turned_round_gives_the_mirrored_bins(rule):
 def test_chosen_edges_given_again_are_the_same_bins(rule, weighting):
     for seed in range(2):
         x, g = between_cells(seed)
-        effect = estimate(x, g, rule, weighting=weighting)
-        again = estimate(x, g, rs.GivenBins(effect["edge_value"].values), weighting=weighting)
+        effect = estimate(x, g, rule, weighting=weighting).rhale.in_bins()
+        given = rs.GivenBins(effect["edge_value"].values[0])
+        again = estimate(x, g, given, weighting=weighting).rhale.in_bins()
         assert_array_equal(again["n_obs"], effect["n_obs"])
         if weighting == "axis":
             assert_allclose(again["effect"], effect["effect"], rtol=1e-9, atol=1e-12)

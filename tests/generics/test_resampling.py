@@ -165,7 +165,7 @@ def test_a_replicate_is_rhale_of_the_rows_as_often_as_drawn(kind, centering, wei
         else:
             expected = pieces = in_the_same_bins(effect, repeated, centering)
         sizes = rs.effect_sizes(pieces, percentiles=(0, 100))
-        expected = expected.assign({name: sizes[name].variable for name in SIZES})
+        expected = expected.rhale.in_bins().assign({name: sizes[name].variable for name in SIZES})
         for name in (
             *("effect", "heterogeneity", "curve", "average_effect"),
             *("heterogeneity_index", "heterogeneity_output"),
@@ -271,7 +271,7 @@ def test_bins_that_replicates_leave_without_rows(scheme, empties, weighting):
     assert empty.mean() < 0.1
     # Cells of a curve keep their estimates; where bins are its cells there is none.
     lost = (empty > 0) & (weighting == "rows")
-    assert_array_equal(np.isnan(boot["curve"]).all("edge"), lost)
+    assert_array_equal(np.isnan(boot["curve"]).all("bin_edge"), lost)
     assert boot.attrs["scheme"] == scheme
     bounds = rs.confint(effect, boot)["effect_ci"]
     assert np.isfinite(bounds).all()
@@ -304,11 +304,14 @@ def test_bootstrap_and_central_limit_theorem():
     g = np.column_stack([2 + 4 * X[:, 1], 4 * X[:, 0]])
     local = local_of(X, g)
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(5)))
+    in_bins = effect.rhale.in_bins()
     boot = rs.bootstrap(local, effect, n_resamples=2000, rng=4)
     for name in ("effect", "curve", "average_effect"):
         spread = boot[name].std(("chain", "draw"), ddof=1)
         # A bin has 200 rows: the bootstrap's variance of a mean is 1 / 200 smaller.
-        ratio = spread / effect[f"{name}_se"]
+        expected = in_bins[f"{name}_se"]
+        assert spread.shape == expected.shape
+        ratio = spread / expected.values
         assert_allclose(ratio, 1, atol=0.055, err_msg=name)
         assert abs(float(ratio.mean()) - 1) < 0.03
 
@@ -334,7 +337,7 @@ def test_replicates_have_so_much_of_the_variance_of_a_mean(scheme, strata, expec
     effect = rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(20), weighting=weighting))
     n, neglected = 25, 0.002
     if weighting == "axis":
-        assert set(effect["moments"].sel(moment="n_obs").values.ravel()) == {12, 13}
+        assert set(one_feature(effect, 0).moments.n_obs) == {12, 13}
         n, neglected = 12.5, 0.007
         expected = (n - 1) / (n + 1) if scheme == "bayesian" else expected
     options = {"strata": np.arange(500) // 25} if strata else {}

@@ -984,6 +984,17 @@ def test_tables_do_not_depend_on_the_order_of_dimensions(waves):
         pd.testing.assert_frame_equal(rs.tidy(turned), rs.tidy(one))
         if name not in ("compare", "sizes", "matrix"):
             pd.testing.assert_frame_equal(rs.glance(turned), rs.glance(one))
+    for name in ("effect", "intervals", "groups", "levels"):
+        expected = results[name].rhale.in_bins()
+        expanded = results[name].isel(feature=0).expand_dims("feature")
+        for found, own in (
+            (results[name].transpose().rhale.in_bins(), expected),
+            (expanded.rhale.in_bins(), results[name].isel(feature=[0]).rhale.in_bins()),
+        ):
+            for one in own.variables:
+                other = found[one].transpose(*own[one].dims, missing_dims="ignore")
+                values = np.broadcast_to(other, own[one].shape)
+                np.testing.assert_array_equal(values, own[one], err_msg=f"{name} {one}")
     pd.testing.assert_frame_equal(
         rs.augment(local.transpose(), effect.transpose()), rs.augment(local, effect)
     )
