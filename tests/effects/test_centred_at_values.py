@@ -29,7 +29,8 @@ def test_the_curve_is_0_there_and_otherwise_the_same(X, make):
     assert found.attrs["centering"] == "0.3"
     assert abs(rs.predict(found, [VALUE], "a").item()) < 1e-12
     assert np.ptp((found["curve"] - mean["curve"]).values) < 1e-12
-    found, mean = found.rhale.in_bins(), mean.rhale.in_bins()
+    if "bin_left" in found.coords and "grid" not in found.dims:
+        found, mean = found.rhale.in_bins(), mean.rhale.in_bins()
     np.testing.assert_allclose(
         found["curve"] + found["curve_offset"], mean["curve"] + mean["curve_offset"], atol=1e-12
     )

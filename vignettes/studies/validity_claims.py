@@ -178,7 +178,7 @@ def bootstraps(process: Process, rng: np.random.Generator, n_samples: int) -> Fo
         of = confint(with_errors(effect, local, sample), boot, method=method)
         found |= {
             f"bootstrap effect, {method}": covered(of["effect_ci"].values, truth.effect),
-            f"bootstrap curve, {method}": covered(of["curve_ci"].values, truth.curve),
+            f"bootstrap curve, {method}": covered(in_bins(of)["curve_ci"].values, truth.curve),
             f"bootstrap heterogeneity, {method}": covered(
                 of["heterogeneity_ci"].values, truth.heterogeneity
             ),

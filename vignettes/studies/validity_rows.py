@@ -20,6 +20,7 @@ from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.regional.regions import regions
 from rhale_stats.schema.feature_result import FeatureResult, each_feature, one_feature
+from rhale_stats.schema.in_bins import in_bins
 from studies.validity_claims import (
     BAND_DRAWS,
     LEVEL,
@@ -108,7 +109,7 @@ def refitted(_parameters: Parameters, rng: np.random.Generator, n_samples: int) 
     curve = edges + edges**2 - 1 / 3
     return {
         "true effect": covered(made["effect_ci"].values, 1 + 2 * middle),
-        "true curve": covered(made["curve_ci"].values, curve),
+        "true curve": covered(in_bins(made)["curve_ci"].values, curve),
     }
 
 
