@@ -198,13 +198,6 @@ def _added(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
-class LevelCovariances(NamedTuple):
-    """Covariances of the effects of steps, and of the centred curve at the levels."""
-
-    effect: FloatArray
-    curve: FloatArray
-
-
 def curve_covariance(
     moved: RowSums,
     loadings: Loadings,

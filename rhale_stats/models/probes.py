@@ -520,7 +520,7 @@ def compared(
 def jacobian_deviation(probe: Probe, jacobian: Differences) -> tuple[float, bool]:
     """Of a Jacobian from central differences: relative root mean square, and whether it is small.
 
-    Refused where the model has several outputs, and none was chosen.
+    A model of several outputs is refused where none was chosen.
     """
     n_outputs = probe.derivative.local_effect.shape[1]
     if n_outputs > 1:

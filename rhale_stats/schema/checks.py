@@ -24,7 +24,7 @@ REPLICATES_FOR = (
     "confint(effect, boot) or effect_sizes(effect, boot).",
 )
 # Variables that all functions of effects need, and all functions of local effects.
-EFFECT_PARTS = (*("n_obs", "average_effect", "local_effect_error"),)
+EFFECT_PARTS = ("n_obs", "average_effect", "local_effect_error")
 EFFECT_COORDINATES = (
     *("feature", "feature_kind", "feature_units", "bin_left", "bin_right", "edge_value"),
 )
