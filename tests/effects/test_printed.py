@@ -115,7 +115,7 @@ def test_levels_have_t_and_p_of_their_curve(data):
 
 
 def test_pages_have_t_and_p_where_the_model_is_held(data):
-    _, effect = held(data)
+    fit, effect = held(data)
     page, table = rs.show(effect), rs.glance(effect).set_index("term")
     text = repr(page)
     assert "\nUncertainty: rows and parameters\n" in text
@@ -127,7 +127,8 @@ def test_pages_have_t_and_p_where_the_model_is_held(data):
     html = page._repr_html_()
     assert "<th>t</th><th>P</th>" in html
     assert "Uncertainty: rows and parameters" in html
-    assert "<th>P</th>" not in rs.show(rs.std_error(effect))._repr_html_()
+    local = rs.local_effects(fit, data[["a", "b", "g"]], features=["a", "b"])
+    assert "<th>P</th>" not in rs.show(rs.std_error(effect, local))._repr_html_()
 
 
 @pytest.mark.thorough

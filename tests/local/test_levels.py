@@ -720,8 +720,10 @@ def test_groups(both):
         pairs["curve_se"].sel(feature="c"), effect["curve_se"].sel(feature="c"), rtol=0.01
     )
     assert (rs.wald_test(pairs)["p_value"].sel(feature="c") < 0.05).all()
+    xr.testing.assert_identical(rs.std_error(pairs), pairs)
+    # Errors of single rows need covariances of levels that those by groups have replaced.
     with pytest.raises(ValueError, match="this one holds covariances by groups"):
-        rs.std_error(pairs)
+        rs.std_error(pairs, twice)
 
 
 def test_comparisons(both):
