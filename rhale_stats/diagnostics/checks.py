@@ -165,8 +165,8 @@ def check_unbiased(
     effect = effect if "heterogeneity_se" in effect else std_error(effect)
     check_same_output(local, effect, ("local", "effect"))
     names = feature_names(effect)
-    rows, of_rows, facts = _in_memory(estimation_rows(local, effect), effect)
-    columns = own_columns(rows, names)
+    rows, of_rows, facts = _in_memory(local, effect)
+    columns = own_columns(rows, names, effect if rows is local else None)
     streams = np.random.default_rng(rng).spawn(len(names))
 
     def of_feature(number: int) -> Estimates:
@@ -201,7 +201,7 @@ def _in_memory(
     """
     if not is_chunked(local):
         return local, effect, {}
-    names = feature_names(effect)
+    names, local = feature_names(effect), estimation_rows(local, effect)
     local = local.isel(feature=[feature_position(local, name) for name in names])
     sample = sampled(local, "rows to be checked")
     check_same_chunks(sample.source, local, effect)
@@ -479,10 +479,10 @@ def jump_check(
             f"X must have the rows of local; got {table.n_rows} rows for {local.sizes['obs']}."
         )
     used = is_used_row(local, effect)
-    columns = own_columns(estimation_rows(local, effect), feature_names(effect))
+    columns = own_columns(local, feature_names(effect), effect)
     # A row on an edge takes part in the bins on both sides of an effect, and here in one.
     once = local.drop_vars(LEFT, errors="ignore")
-    of_rows = own_columns(estimation_rows(once, effect), feature_names(effect))
+    of_rows = own_columns(once, feature_names(effect), effect)
     differences = DifferenceQuotients(model, table, *_asked(local, model), single=True)
     estimates: list[Estimates] = []
     for row in each_feature(effect):

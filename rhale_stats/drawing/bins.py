@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.rows import draw_rows, rows_of
-from rhale_stats.local.rows import estimation_rows
 from rhale_stats.schema.checks import check_effect, check_local, check_variables
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_position
@@ -329,7 +328,7 @@ def plot_bins(
     """
     row = one_feature(check_effect(effect), feature)
     refuse_categorical(row, "plots.bins")
-    rows = rows_of(estimation_rows(check_local(local), effect), row)
+    rows = rows_of(check_local(local), row, effect)
     n_panels = 2 if "bin_loss" in effect else 1
     which = "for bins and for loss" if n_panels == 2 else "one"
     axes = [ax] if isinstance(ax, Axes) else ax

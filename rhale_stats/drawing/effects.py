@@ -20,7 +20,6 @@ from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.ensembles import labelled
 from rhale_stats.ensembles.intervals import WORDS, confint
-from rhale_stats.local.rows import estimation_rows
 from rhale_stats.profiles.data import check_profile
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import OUTPUT
@@ -194,7 +193,7 @@ def plot_effect(
     row = one_feature(effect, 0)
     rows = None
     if local is not None:
-        rows = rows_of(estimation_rows(local, effect), row)
+        rows = rows_of(local, row, effect)
     levels = row.is_categorical
     is_pair = isinstance(ax, list | tuple | np.ndarray) and len(frame.flat_axes(ax)) == 2
     n_panels = 2 if levels or paper or is_pair else 3

@@ -257,8 +257,13 @@ def _draw_density(panel: Axes, rows: RowsInBins) -> None:
     cells.set_label(legend.DENSITY)
 
 
-def rows_of(local: xr.Dataset, row: FeatureResult) -> RowsInBins | None:
-    """Rows of ``local`` in the bins of ``row``; None for a constant feature."""
+def rows_of(
+    local: xr.Dataset, row: FeatureResult, effect: xr.Dataset | None = None
+) -> RowsInBins | None:
+    """Rows of ``local`` in the bins of ``row``; None for a constant feature.
+
+    With the ``effect`` that ``row`` is of, they are those of which it was estimated.
+    """
     if (name := row.name) not in feature_names(local):
         raise KeyError(
             f"local must hold the feature {name!r}; it holds "
@@ -267,12 +272,12 @@ def rows_of(local: xr.Dataset, row: FeatureResult) -> RowsInBins | None:
         )
     if not row.sizes["bin"]:
         return None
-    made_from = own_columns(local, [name])[name]
+    made_from = own_columns(local, [name], effect)[name]
     rows, position = made_from
     method = str(local["local_effect_method"].sel(feature=name).values)
     if LEFT in local and method != "finite_difference":
         # Their halves stand for the axis around them; a picture has the rows where they are.
-        rows, position = own_columns(local.drop_vars(LEFT), [name])[name]
+        rows, position = own_columns(local.drop_vars(LEFT), [name], effect)[name]
     x, g = rows.x[position], rows.local_effect[position]
     weight = np.ones(len(x)) if rows.weight is None else rows.weight
     edges = row.bin_edges

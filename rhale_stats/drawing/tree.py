@@ -22,7 +22,6 @@ from rhale_stats.drawing.curve import common_limits, draw_curve
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, Panels
 from rhale_stats.drawing.rows import RowsInBins, draw_rug, rows_of
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.local.rows import estimation_rows
 from rhale_stats.printing.text import output_text
 from rhale_stats.regional.splits import ROOT_RULE
 from rhale_stats.regional.tables import LOSS_NAMES, loss_text, loss_units, rejected
@@ -127,9 +126,7 @@ def plot_regions(
         title = _title(
             ROOT_RULE, n_root if is_root else n_obs, tree["loss"][0] if is_root else np.nan
         )
-        drawn.append(
-            _content(whole, title, None if local is None else estimation_rows(local, whole))
-        )
+        drawn.append(_content(whole, title, local, whole))
     for number in range(leaves.sizes["node"]):
         leaf = leaves.isel(node=number)
         part = check_effect(effect.isel(region=number), "effect", "regional_rhale(local, tree)")
@@ -163,11 +160,14 @@ def plot_regions(
 
 
 def _content(
-    effect: xr.Dataset, title: str, local: xr.Dataset | None
+    effect: xr.Dataset, title: str, local: xr.Dataset | None, whole: xr.Dataset | None = None
 ) -> tuple[FeatureResult, str, RowsInBins | None]:
-    """A panel: the effect of one feature with its intervals, its title, the rows of its rug."""
+    """A panel: the effect of one feature with its intervals, its title, the rows of its rug.
+
+    Of the ``whole`` effect, rows that chose its bins are not drawn.
+    """
     row = one_feature(with_own_intervals(effect), 0)
-    return row, title, None if local is None else rows_of(local, row)
+    return row, title, None if local is None else rows_of(local, row, whole)
 
 
 def _regional(effect: object, name: str, leaves: xr.Dataset) -> xr.Dataset:

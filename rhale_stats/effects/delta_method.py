@@ -44,12 +44,13 @@ from rhale_stats.inference.parameters import (
     without_parameters,
 )
 from rhale_stats.local.parameters import Derivatives
-from rhale_stats.local.rows import is_used_row, row_numbers
+from rhale_stats.local.rows import is_used_row
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import is_grouped
 from rhale_stats.schema.padding import Estimates, pad_features
+from rhale_stats.schema.parts import row_numbers
 from rhale_stats.schema.variables import variable
 
 

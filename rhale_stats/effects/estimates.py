@@ -150,11 +150,15 @@ def grid_of(
     return _grid(_without_rows(column), rule_edges, fixed, places, gaps, equal=equal)
 
 
-def grid_of_others(grid: CellGrid, rows: Source, position: int) -> CellGrid:
-    """The grid with the same edges for the rule, and cells of the curve for other rows."""
-    fixed, places = grid.edges if grid.fixed else None, _sorted_places(rows, position)
+def grid_of_others(grid: CellGrid, rows: Source, position: int, partition: Partition) -> CellGrid:
+    """The grid with the same bins, and cells of the curve for other rows."""
+    places, edges, fixed = _sorted_places(rows, position), grid.rule_edges, None
     gaps = cell_kernel.gap_edges(places.x, places.weight)
-    return _grid(grid.column, grid.rule_edges, fixed, places, gaps, equal=grid.equal)
+    if grid.fixed:
+        edges = np.append(edges[partition.starts], edges[-1])
+        fixed = cell_kernel.without_empty(grid.edges, places.x, edges)
+    others = _grid(grid.column, edges, fixed, places, gaps, equal=grid.equal)
+    return others._replace(rule_edges=grid.rule_edges)
 
 
 def _sorted_places(rows: Source, position: int) -> SortedValues:

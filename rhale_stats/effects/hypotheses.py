@@ -41,7 +41,7 @@ from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
 from rhale_stats.inference.estimate import BY_ERRORS
 from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
-from rhale_stats.local.rows import Rows, columns, estimation_rows, is_used_row, own_columns
+from rhale_stats.local.rows import Rows, columns, is_used_row, own_columns
 from rhale_stats.printing.text import bin_labels, holds_model
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors
@@ -221,7 +221,7 @@ def wald_test(
     if null != "homogeneous":
         effect = with_std_error(effect)
     elif local is not None:
-        columns = own_columns(estimation_rows(check_local(local), effect), feature_names(effect))
+        columns = own_columns(check_local(local), feature_names(effect), effect)
 
     def tested(row: FeatureResult) -> Wald:
         if null == "homogeneous":

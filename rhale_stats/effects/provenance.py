@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays import binning
 from rhale_stats.local.chunks import ChunkedRows
-from rhale_stats.local.rows import SELECT_ROWS, Rows, estimation_rows, own_columns
+from rhale_stats.local.rows import SELECT_ROWS, Rows, own_columns
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
@@ -29,8 +29,10 @@ def check_same_rows(
     name = row.name
     maker = f"{parameter} must be the Dataset that {result} was made from; "
     check_finite(rows.local_effect[position], "Local effects", name, SELECT_ROWS)
-    _check_counts(row, rows, position, parameter, maker)
-    if expected and not same_rows(actual, expected):
+    have_same_rows = bool(expected) and same_rows(actual, expected)
+    if not have_same_rows:
+        _check_counts(row, rows, position, parameter, maker)
+    if expected and not have_same_rows:
         raise ValueError(
             f"{maker}the values of feature {name!r}, the weights or the order of its rows differ. "
             f"Pass that Dataset."
@@ -66,7 +68,7 @@ def check_same_model(local: xr.Dataset, effect: xr.Dataset) -> None:
     if ROWS in effect and effect.sizes["obs"] != local.sizes["obs"]:
         return
     names = feature_names(effect)
-    columns = own_columns(estimation_rows(local, effect), names)
+    columns = own_columns(local, names, effect)
     for name in names:
         check_no_other_model(one_feature(effect, name), *columns[name])
 
@@ -119,7 +121,7 @@ def _check_counts(
 
 
 def _same_means(row: FeatureResult, rows: Rows, position: int) -> bool:
-    """Whether bins have these means: all that effects of earlier versions say of their rows."""
+    """Whether bins have these means: all that effects without a fingerprint say of their rows."""
     x, g, n_bins = rows.x[position], rows.local_effect[position], row.sizes["bin"]
     w = np.ones(rows.n_rows) if rows.weight is None else rows.weight
     if row.is_categorical:

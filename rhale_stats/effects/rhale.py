@@ -43,7 +43,6 @@ from rhale_stats.local.rows import (
     Rows,
     Source,
     cell_edges,
-    choosing_rows,
     columns,
 )
 from rhale_stats.models.groups import by_groups
@@ -56,7 +55,13 @@ from rhale_stats.schema.feature_result import FeatureResult, each_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import refuse_categorical
 from rhale_stats.schema.padding import Estimates
-from rhale_stats.schema.parts import inside, over_outputs, over_row_sets
+from rhale_stats.schema.parts import (
+    choosing_rows,
+    inside,
+    over_outputs,
+    over_row_sets,
+    row_numbers,
+)
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
 
@@ -312,11 +317,13 @@ def _honest_rows(
     for_edges = choosing_rows(local, honest_fraction, seed)
     # Rows in chunks are split as those in memory, whatever the chunks are.
     estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
-    attrs = {
-        "honest_fraction": float(honest_fraction),
-        "honest_seed": seed,
-        "n_rows_edges": edges.n_rows,
-    }
+    attrs = {"honest_fraction": float(honest_fraction), "honest_seed": seed}
+    # Halves of rows are not counted.
+    number = row_numbers(local)
+    is_row = local["weight"].values > 0 if "weight" in local else np.ones(len(number), dtype=bool)
+    attrs["n_rows"], attrs["n_rows_edges"] = [
+        len(np.unique(number[part & is_row])) for part in (~for_edges, for_edges)
+    ]
     return RowSplit(edges, estimates, attrs)
 
 
@@ -373,7 +380,8 @@ def _of_features(
 
     def plan_of_others(source: Source, position: int) -> Reduction:
         """Moments of the rows for estimates, where bins are honest."""
-        grids[position] = grid_of_others(grids[position], source, position)
+        partition = partitions[names[position]]
+        grids[position] = grid_of_others(grids[position], source, position, partition)
         return moments_on(grids[position], position, unequal=source.unequal)
 
     moments = [part for part in split.for_edges.reduced(plan, positions) if part is not None]

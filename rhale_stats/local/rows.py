@@ -18,11 +18,11 @@ from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, Column
 from rhale_stats.bins.rules import GivenBins, QuantileBins
 from rhale_stats.parallel import in_threads
-from rhale_stats.schema.dimensions import HALF_OF, ROWS
+from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import as_attribute, fingerprint
-from rhale_stats.schema.parts import features_by_rows, has_own_rows
+from rhale_stats.schema.parts import choosing_rows, features_by_rows, has_own_rows
 
 # Cells that finite differences are taken across by default: so many at most and at least, and so
 # many rows in each.
@@ -191,33 +191,6 @@ def is_sized(g: FloatArray) -> bool:
     """Whether local effects are finite, with finite powers."""
     # One sum tells it nearly always, and is faster than a maximum and a minimum.
     return bool(np.einsum("i,i->", g, g) <= MAX_SIZE**2 or max(g.max(), -g.min()) <= MAX_SIZE)
-
-
-def honest_split(n_obs: int, honest_fraction: float, honest_seed: int) -> NDArray[np.bool_]:
-    """Rows that choose the edges, (n_obs,); the estimates use the other rows."""
-    n_chosen = round(honest_fraction * n_obs)
-    if not 0 < n_chosen < n_obs:
-        raise ValueError(
-            f"honest_fraction must leave rows on both sides; {honest_fraction!r} of {n_obs} rows "
-            f"is {n_chosen}. Use 0.5."
-        )
-    chosen = np.zeros(n_obs, dtype=bool)
-    # As `permutation`, in half the memory: all rows of a table in chunks take part.
-    number = np.arange(n_obs, dtype=np.int32 if n_obs < 2**31 else np.int64)
-    np.random.default_rng(honest_seed).shuffle(number)
-    chosen[number[:n_chosen]] = True
-    return chosen
-
-
-def row_numbers(local: xr.Dataset) -> NDArray[np.int64]:
-    """Numbers of the rows, the same for both halves of a row."""
-    return local[HALF_OF].values if HALF_OF in local else np.arange(local.sizes["obs"])
-
-
-def choosing_rows(local: xr.Dataset, fraction: float, seed: int) -> NDArray[np.bool_]:
-    """Rows of ``local`` that choose the edges; both halves of a row do, or none."""
-    row = row_numbers(local)
-    return honest_split(int(row.max()) + 1, fraction, seed)[row]
 
 
 def estimation_rows(local: xr.Dataset, effect: xr.Dataset) -> xr.Dataset:
@@ -391,11 +364,21 @@ def columns(local: xr.Dataset) -> Rows:
     return Rows(contiguous(x), contiguous(g), weight, frequency, *facts, largest=largest)
 
 
-def own_columns(local: xr.Dataset, names: Sequence[str]) -> dict[str, tuple[Rows, int]]:
-    """Rows that have a value of a feature, with its number among their columns, by its name."""
+def own_columns(
+    local: xr.Dataset, names: Sequence[str], effect: xr.Dataset | None = None
+) -> dict[str, tuple[Rows, int]]:
+    """Rows that have a value of a feature, with its number among their columns, by its name.
+
+    With an ``effect`` they are those of which it was estimated.
+    """
+    if effect is not None and ROWS in effect:
+        local, effect = estimation_rows(local, effect), None
     parts = [local]
     if has_own_rows(local):
         parts = [group.select(local, local) for group in features_by_rows(local)]
+    if effect is not None:
+        # Halves of rows are made of all rows, before these are split.
+        parts = [estimation_rows(part, effect) for part in parts]
     rows_of_feature: dict[str, tuple[Rows, int]] = {}
     for part in parts:
         rows = columns(part)

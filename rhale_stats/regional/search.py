@@ -19,11 +19,12 @@ from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
 from rhale_stats.arrays.profiles import Totals
+from rhale_stats.arrays.resample import honest_split
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import OptimalBins
 from rhale_stats.effects.rhale import quiet_rhale
-from rhale_stats.local.rows import Rows, columns, honest_split
+from rhale_stats.local.rows import Rows, columns
 from rhale_stats.regional.losses import (
     DRAWS,
     LOSSES,

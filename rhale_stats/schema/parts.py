@@ -17,6 +17,7 @@ from rhale_stats.arguments.survey import PartOfDesign, SurveyDesign
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.local_effects import Halves, halves, in_the_middle, sides
 from rhale_stats.arrays.moments import IntArray, need_squares
+from rhale_stats.arrays.resample import honest_split
 from rhale_stats.schema.dimensions import AT_MEAN, HALF_OF, LEFT, PARTS
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.identity import row_labels
@@ -215,6 +216,17 @@ def _has_value(local: xr.Dataset) -> NDArray[np.bool_]:
     return present.transpose("feature", "obs").values
 
 
+def row_numbers(local: xr.Dataset) -> NDArray[np.int64]:
+    """Numbers of the rows, the same for both halves of a row."""
+    return local[HALF_OF].values if HALF_OF in local else np.arange(local.sizes["obs"])
+
+
+def choosing_rows(local: xr.Dataset, fraction: float, seed: int) -> NDArray[np.bool_]:
+    """Rows of ``local`` that choose the edges; both halves of a row do, or none."""
+    n_obs = local[HALF_OF].attrs["n_rows"] if HALF_OF in local else local.sizes["obs"]
+    return honest_split(n_obs, fraction, seed)[row_numbers(local)]
+
+
 class RowsOfFeatures(NamedTuple):
     """Features that have the same rows: numbers of these, and halves of them if there are any."""
 
@@ -231,20 +243,21 @@ class RowsOfFeatures(NamedTuple):
             value = value.isel(feature=np.isin(value["feature"].values, self.names))
         if not (isinstance(value, xr.Dataset | xr.DataArray) and "obs" in value.dims):
             return value
-        value = value.isel(obs=self.rows)
+        n_rows, value = value.sizes["obs"], value.isel(obs=self.rows)
         if isinstance(value, xr.Dataset) and LEFT in value:
             value = value.drop_vars(LEFT)
-            return value if self.halves is None else self._in_halves(value)
+            return value if self.halves is None else self._in_halves(value, n_rows)
         return value
 
-    def _in_halves(self, local: xr.Dataset) -> xr.Dataset:
-        """Local effects in which rows on edges count half in either cell."""
+    def _in_halves(self, local: xr.Dataset, n_rows: int) -> xr.Dataset:
+        """Local effects of ``n_rows`` rows, of which those on edges count half in either cell."""
         halves, facts = self.halves, {}
         assert halves is not None
         columns = {"x": halves.x, "local_effect": halves.local_effect}
         data: dict[str, Any] = {
             name: local[name].copy(data=values[:, None]) for name, values in columns.items()
-        } | {HALF_OF: ("obs", halves.row), AT_MEAN: ("obs", halves.at_mean)}
+        } | {AT_MEAN: ("obs", halves.at_mean)}
+        data[HALF_OF] = ("obs", self.rows, {"n_rows": n_rows})
         if (halves.share < 1).any():
             frequency = local.attrs.get("weight_kind") == "frequency"
             counts = local["weight"].values if frequency and "weight" in local else 1.0
@@ -302,17 +315,18 @@ def _counted(result: Any, group: RowsOfFeatures, local: xr.Dataset) -> Any:
     """A result with the facts of the rows, not of halves of them."""
     if group.halves is None or not isinstance(result, xr.Dataset):
         return result
-    n_rows = len(np.unique(group.rows))
-    n_edges = round(float(result.attrs.get("honest_fraction", 0)) * n_rows)
-    facts = {
-        "weight_kind": local.attrs.get("weight_kind", "none"),
-        "n_rows": n_rows - n_edges,
-        "n_rows_edges": n_edges,
-    }
+    is_honest = "honest_fraction" in result.attrs
+    facts = {"weight_kind": local.attrs.get("weight_kind", "none")}
+    if not is_honest:
+        facts["n_rows"] = len(np.unique(group.rows))
     result = result.assign_attrs({name: facts[name] for name in facts if name in result.attrs})
-    if n_edges or "n_obs" not in result or "bin_left" not in result.coords:
+    if "n_obs" not in result or "bin_left" not in result.coords:
         return result
-    rows = local.sel(feature=group.names[0]).isel(obs=np.unique(group.rows))
+    number = np.unique(group.rows)
+    if is_honest:
+        of_edges = [result.attrs[name] for name in ("honest_fraction", "honest_seed")]
+        number = number[~choosing_rows(local, *of_edges)[number]]
+    rows = local.sel(feature=group.names[0]).isel(obs=number)
     left, right = (ends.values[0] for ends in (result["bin_left"], result["bin_right"]))
     edges = np.append(left[np.isfinite(left)], right[np.isfinite(right)][-1:])
     of_bin = bin_index(edges, rows["x"].values)

@@ -15,8 +15,9 @@ from scipy import integrate, stats
 
 import rhale_stats as rs
 from rhale_stats.arrays.binning import variable_axis
+from rhale_stats.arrays.resample import honest_split
 from rhale_stats.bins.rule import BinRule, Column, Partition, make_lines
-from rhale_stats.local.rows import honest_split, is_estimation_row
+from rhale_stats.local.rows import is_estimation_row
 from tests.helpers import in_turn, unpacked
 
 EPS = np.finfo(float).eps

@@ -15,11 +15,11 @@ from statsmodels.stats.multitest import multipletests
 import rhale_stats as rs
 from rhale_stats import simulate
 from rhale_stats.arrays import bin_error
+from rhale_stats.arrays.resample import honest_split
 from rhale_stats.diagnostics.checks import FACTS as CHECKS
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.meaning import linear_bin_error
 from rhale_stats.local import chunks
-from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.bins.test_rule import frozen

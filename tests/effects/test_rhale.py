@@ -10,8 +10,8 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.arguments.peers import typed
+from rhale_stats.arrays.resample import honest_split
 from rhale_stats.effects.rhale import quiet_rhale, warn_of_gaps
-from rhale_stats.local.rows import honest_split
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 from tests.helpers import local_of, public_functions
@@ -359,6 +359,34 @@ def test_what_is_said_of_gaps_inside_a_bin():
     assert 0.9 < edges[at] < 1.2
     assert 7.8 < edges[at + 1] < 8.1
     assert np.isfinite(row.at_bins("curve")).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("weights", [None, "frequency", "precision"])
+def test_honest_effects_of_slopes_across_cells_know_their_rows(rng, weights):
+    """Rows on edges of cells count half in either cell; whole rows are split, not halves."""
+    X = np.column_stack([np.round(rng.beta(1, 2, 400), 2), rng.normal(size=400)])
+    counts = rng.integers(0, 4, 400)
+    options = {} if weights is None else {"weights": counts, "weight_kind": weights}
+
+    def bent(X):
+        return X[:, 0] ** 2 * (1 + X[:, 1])
+
+    local = rs.local_effects(bent, X, **options)
+    effect = rs.rhale(local, bins=rs.EqualWidthBins(4), honest=True, rng=3)
+    estimated_on = ~honest_split(400, 0.5, effect.attrs["honest_seed"])
+    used = estimated_on & ((counts > 0) | (weights is None))
+    assert effect.attrs["n_rows"] == used.sum()
+    counted = counts[estimated_on] if weights == "frequency" else used[estimated_on]
+    assert effect["n_obs"].sel(feature="x0").sum() == counted.sum()
+    rs.check_unbiased(effect, local, rng=0)
+    rs.augment(effect, local)
+    rs.jump_check(effect, local, bent, X)
+    rs.wald_test(effect, "homogeneous", local=local)
+    by_rows = rs.std_error(effect, local, groups=np.arange(400))
+    assert by_rows.attrs["n_groups"] == used.sum()
+    other = rs.local_effects(lambda X: 2 * bent(X), X, **options)
+    with pytest.raises(ValueError, match="come from another model"):
+        rs.check_unbiased(effect, other, rng=0)
 
 
 def test_honest_rows_are_two_parts(rng):

@@ -10,11 +10,11 @@ from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.arguments.checks import MAX_SIZE
+from rhale_stats.arrays.resample import honest_split
 from rhale_stats.local import rows as module
 from rhale_stats.local.rows import (
     columns,
     estimation_rows,
-    honest_split,
     is_estimation_row,
     is_used_row,
     own_columns,

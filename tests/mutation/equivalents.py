@@ -437,7 +437,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "place = np.round(codes / scale, [12 → 13]) if scale > 0 else codes": ROUNDING,
         "…ptp(codes)), float(np.abs(codes)[.max → .min]()))": ROUNDING,
     },
-    ("local/rows.py", "honest_split"): {
+    ("arrays/resample.py", "honest_split"): {
         "…bs, dtype=np.int32 if n_obs < 2 [** → *] 31 else np.int64)": NUMBERS,
         "…(n_obs, dtype=np.int32 if n_obs [< → <=] 2 ** 31 else np.int64)": NUMBERS,
         "…_obs, dtype=np.int32 if n_obs < [2 → 3] ** 31 else np.int64)": NUMBERS,

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.local.rows import columns, honest_split
+from rhale_stats.arrays.resample import honest_split
+from rhale_stats.local.rows import columns
 from rhale_stats.regional.losses import RootBins
 from rhale_stats.regional.search import _honest_rows, _independent_rows, work_of
 
