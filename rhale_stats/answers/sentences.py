@@ -229,20 +229,23 @@ def main_points(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     if not lines or not lines[0].movement > 0:
         points = ["No feature moves the predictions."]
     elif examined(attrs):
-        points = [*_skill(attrs), *_effects_in_data(lines, attrs), *_not_in_data(lines, attrs)]
+        points = [*_skill(lines, attrs), *_effects_in_data(lines, attrs), *_not_in_data(lines, attrs)]
     else:
-        points = [*_skill(attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
+        points = [*_skill(lines, attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
         points += [*_hardly(lines), *_unknown(lines)]
     additive = additive_sentence(attrs)
     return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MAX_POINTS]
 
 
-def _skill(attrs: Mapping[Any, Any]) -> list[str]:
+def _skill(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """What stands above all others where the model does not predict."""
     if predicts(attrs):
         return []
-    skill = skill_text(attrs)
-    return [f"The model does not predict new rows ({skill}): what follows describes its noise."]
+    says = "what follows describes its noise"
+    if any(line.in_data == YES for line in lines):
+        # Rows kept from the fits may show an effect which is too weak to be seen in R².
+        says = "its curves are largely noise. Effects in the data were found on rows kept from fits"
+    return [f"The model does not predict new rows ({skill_text(attrs)}): {says}."]
 
 
 def skill_text(attrs: Mapping[Any, Any]) -> str:

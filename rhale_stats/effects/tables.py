@@ -1064,8 +1064,8 @@ def _columns(
         return np.where(ordered, values, np.nan)
 
     columns = {"importance": size} if np.isfinite(size).any() else {}
-    if "heterogeneity_output" in effect:
-        columns |= {"H": values_of("heterogeneity_output")}
+    if np.isfinite(heterogeneity := effect["heterogeneity_output"].values).any():
+        columns |= {"H": np.where(ordered, heterogeneity, np.nan)}
     if "average_effect" in effect:
         columns |= {"avg effect": values_of("average_effect")}
     if "average_effect_se" in effect and np.isfinite(se := values_of("average_effect_se")).any():

@@ -223,6 +223,11 @@ def test_first_of_all_is_said_that_the_model_does_not_predict():
         "The model does not predict new rows (R² -0.18 [-0.30, -0.10]): what follows describes its "
         "noise."
     )
+    (first, *_) = main_points([of_data("a", "yes"), of_data("b", "not shown")], attrs)
+    assert first == (
+        "The model does not predict new rows (R² -0.18 [-0.30, -0.10]): its curves are largely "
+        "noise. Effects in the data were found on rows kept from fits."
+    )
 
 
 def test_levels_without_an_order_have_no_size_in_the_data():

@@ -387,6 +387,8 @@ def test_a_summary_says_the_usual_change_and_what_the_errors_hold(effect):
     assert "EFFECTS ON THE OUTCOME: effects on sales" in text
     assert "Standard errors hold the sampling of rows and the fit of the learner" in text
     assert "Debiased effects of formula, fitted 2 × 5 times" in text
+    # The spread of effects on the outcome is not estimated.
+    assert "H:" not in str(rs.show(effect))
 
 
 @pytest.mark.thorough
