@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.rows import draw_rows, rows_of
 from rhale_stats.schema.checks import check_effect, check_local, check_variables
+from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.levels import refuse_categorical
@@ -70,6 +71,7 @@ def plot_edges(
     ('x0', 'number of bins')
     """
     check_variables(boot, "boot", ("feature",), "bootstrap(local, effect, rebin=True)")
+    check_one_part(boot, "boot")
     if not {"edge_frequency", "n_bins"} <= set(boot.variables) or "draw" not in boot["n_bins"].dims:
         raise ValueError(
             "boot must have edges that were chosen again in every replicate; in this one they are "

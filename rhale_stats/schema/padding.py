@@ -143,7 +143,8 @@ def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
     """Results of all parts as one."""
     first = results[0]
     if isinstance(first, xr.Dataset):
-        out = stack([result.drop_vars([ROWS, "obs"], errors="ignore") for result in results], dim)
+        parts = [result.drop_vars([ROWS, "obs"], errors="ignore") for result in results]
+        out = stack(_alike(parts), dim)
         # The rows of all outputs are the same; those of regions say which they are in.
         of_outputs = dim == OUTPUT and "obs" in out.dims
         sources = [dim, *["obs"] * of_outputs, *[ROWS] * (ROWS in first and dim == REGION)]
@@ -185,10 +186,7 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
     What only some groups have is NaN for the others, and 0 where rows are counted.
     """
     of_all = any(METHOD in result.attrs for result in results)
-    results = list(map(method_by_feature, results))
-    for other in results:
-        results = [filled(result, other) for result in results]
-    results = with_joint_fingerprints(results)
+    results = with_joint_fingerprints(_alike([method_by_feature(result) for result in results]))
     first = results[0]
     varies = {name for name, variable in first.variables.items() if "feature" in variable.dims}
     single = {
@@ -201,6 +199,14 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
         out.attrs["n_rows"] = max(result.attrs["n_rows"] for result in results)
     out = method_as_attribute(out) if of_all else out
     return out.transpose("chain", "draw", ...) if "draw" in out.dims else out
+
+
+def _alike(results: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """Results each of which has all variables of the others, NaN where it had none."""
+    alike = list(results)
+    for other in results:
+        alike = [filled(result, other) for result in alike]
+    return alike
 
 
 def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
@@ -235,9 +241,7 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
 
 def as_regions(results: Mapping[Any, xr.Dataset], name: str = "") -> xr.Dataset:
     """Results of one kind by their labels, as those of regions are: along ``region``."""
-    parts = list(results.values())
-    for other in parts:
-        parts = [filled(part.drop_vars("obs", errors="ignore"), other) for part in parts]
+    parts = _alike([part.drop_vars("obs", errors="ignore") for part in results.values()])
     before = f"{name} = " if name else ""
     labels = [str(label) for label in results]
     out = stack(parts, REGION)

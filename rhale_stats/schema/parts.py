@@ -120,15 +120,32 @@ def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
             if named.get(name) is not None and not isinstance(named[name], SurveyDesign):
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
-        groups = features_by_rows(local)
+        shared = _shared_features(named, local)
+        groups = features_by_rows(local.sel(feature=shared))
         results = []
         for group, (_, some) in zip(groups, _with_same_draws((), named, len(groups)), strict=True):
             result = call(**{name: group.select(value, local) for name, value in some.items()})
             results.append(_counted(result, group, local))
-        out: Any = by_feature(results, feature_names(local))
+        out: Any = by_feature(results, shared)
         return cast(T, out)
 
     return over_rows
+
+
+def _shared_features(named: Mapping[str, Any], local: xr.Dataset) -> list[str]:
+    """Features of the local effects that the results beside them have too, in their order."""
+    shared = feature_names(local)
+    for name, value in named.items():
+        if value is local or not (isinstance(value, xr.Dataset) and "feature" in value.dims):
+            continue
+        missing = [feature for feature in feature_names(value) if feature not in shared]
+        if missing:
+            raise KeyError(
+                f"local must hold the features of {name}; it lacks "
+                f"{', '.join(map(repr, missing))}. Pass the local effects that it was made from."
+            )
+        shared = feature_names(value)
+    return shared
 
 
 def _check_row_counts(named: Mapping[str, Any], n_rows: int) -> None:

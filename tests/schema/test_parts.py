@@ -276,3 +276,35 @@ def test_sources_of_features_with_own_rows_are_all_said(with_gaps):
     counts = [len(np.unique(groups)), len(np.unique(groups[there]))]
     assert found["feature_n_groups"].values.tolist() == counts
     assert found["effect_se"].attrs["source"] == "; ".join(f"rows in {n} groups" for n in counts)
+
+
+def test_local_effects_may_have_more_features_than_the_effect(with_gaps):
+    local, effect, groups, _ = with_gaps
+    for features in (["some"], ["all"], ["some", "all"]):
+        part = effect.sel(feature=features)
+        result = rs.std_error(part, local, groups=groups)
+        assert result["feature"].values.tolist() == features
+        expected = rs.std_error(effect, local, groups=groups).sel(feature=features)
+        assert_allclose(result["effect_se"], expected["effect_se"], rtol=1e-12)
+        assert rs.bootstrap(local, part, n_resamples=2, rng=0)["feature"].values.tolist() == features
+    with pytest.raises(KeyError, match="local must hold the features of effect; it lacks 'all'"):
+        rs.std_error(effect, local.sel(feature=["some"]), groups=groups)
+
+
+def test_outputs_of_which_only_some_have_a_size():
+    """The size of an effect without a test is NaN, whichever output comes first."""
+    X = np.random.default_rng(5).normal(size=(300, 2))
+
+    def two_outputs(X):
+        return np.column_stack([X[:, 0] * (1 + X[:, 1]), 2 * X[:, 0]])
+
+    for order in ([0, 1], [1, 0]):
+        local = rs.local_effects(lambda X, order=order: two_outputs(X)[:, order], X, output=None)
+        tests = rs.wald_test(rs.rhale(local, bins=rs.EqualWidthBins(1)), "homogeneous")
+        assert tests["size"].dims == ("output", "feature")
+        for number in range(2):
+            alone = rs.wald_test(
+                rs.rhale(local.isel(output=number), bins=rs.EqualWidthBins(1)), "homogeneous"
+            )
+            expected = alone["size"] if "size" in alone else np.full(2, np.nan)
+            assert_allclose(tests["size"][number], expected)
