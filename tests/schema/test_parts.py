@@ -286,7 +286,8 @@ def test_local_effects_may_have_more_features_than_the_effect(with_gaps):
         assert result["feature"].values.tolist() == features
         expected = rs.std_error(effect, local, groups=groups).sel(feature=features)
         assert_allclose(result["effect_se"], expected["effect_se"], rtol=1e-12)
-        assert rs.bootstrap(local, part, n_resamples=2, rng=0)["feature"].values.tolist() == features
+        draws = rs.bootstrap(local, part, n_resamples=2, rng=0)
+        assert draws["feature"].values.tolist() == features
     with pytest.raises(KeyError, match="local must hold the features of effect; it lacks 'all'"):
         rs.std_error(effect, local.sel(feature=["some"]), groups=groups)
 
