@@ -23,7 +23,7 @@ from rhale_stats.arrays.binning import most_of_chunk, thinned, together
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.chunks import all_see, array_of, client_of, listed, of_all
 from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source
-from rhale_stats.schema.checks import is_chunked
+from rhale_stats.schema.checks import MAX_ROWS, is_chunked
 from rhale_stats.schema.dimensions import LEFT
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.identity import as_attribute, joined_checksum
@@ -159,10 +159,6 @@ class _Writer:
 def _written(folder: Path, n_chunks: int) -> list[tuple[Any, Any]]:
     names = ([_name(folder, kind, number) for kind in KEPT] for number in range(n_chunks))
     return [((np.load, x), (np.load, g)) for x, g in names]
-
-
-# Of more rows so many are read: as many as places are kept of, 16 MB a feature.
-MAX_ROWS = 1 << 20
 
 
 # --- rows of local effects in chunks --------------------------------------------------------------

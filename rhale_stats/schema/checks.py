@@ -23,6 +23,12 @@ REPLICATES_FOR = (
     "Pass the effect that they were made from, and the replicates beside it: "
     "confint(effect, boot) or effect_sizes(effect, boot).",
 )
+# Functions that have the same numbers of rows in chunks, which they read one at a time. `bootstrap`
+# draws other rows from chunks, and does so only where they are many.
+READ_CHUNKS = (
+    *("rhale", "ale_from_local", "dale", "std_error", "check_unbiased", "regions", "all_regions"),
+    *("regional_rhale", "interaction_matrix"),
+)
 # Variables that all functions of effects need, and all functions of local effects.
 EFFECT_PARTS = ("n_obs", "average_effect", "local_effect_error")
 EFFECT_COORDINATES = (
@@ -38,6 +44,11 @@ SHARE_ERROR = 1e-6
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 
 
+# Rows in chunks of which a verb without sums over chunks takes all into memory, 16 MB a feature; of
+# more rows those verbs that read chunks take so many where they need rows themselves.
+MAX_ROWS = 1 << 20
+
+
 def is_chunked(local: xr.Dataset) -> bool:
     """Whether local effects are in chunks, which are computed when they are needed."""
     names, variables = ("x", "local_effect", "weight"), local.variables
@@ -49,14 +60,15 @@ def is_chunked(local: xr.Dataset) -> bool:
 def check_local(local: object, parameter: str = "local", *, in_chunks: bool = False) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds local effects.
 
-    Local effects in chunks are refused unless ``in_chunks``: they may be larger than the memory.
+    Local effects in chunks are refused unless ``in_chunks``: they have more rows than `MAX_ROWS`,
+    or `schema.validation` would have taken them into memory.
     """
     maker = "local_effects(model, X)"
     result = _check_kind(local, parameter, ("x", "local_effect"), maker)
     if not in_chunks and is_chunked(result):
         raise ValueError(
-            f"{parameter} must be in memory here; it is in chunks, which rhale, std_error, "
-            f"bootstrap, check_unbiased, regions and regional_rhale read. Use "
+            f"{parameter} must be in memory here, or have at most {MAX_ROWS:,} rows; it is in "
+            f"chunks of more, which {', '.join(READ_CHUNKS)} and bootstrap read. Use "
             f"{parameter}.compute() if it fits into memory, or a sample of rows: "
             f"{parameter}.isel(obs=slice(None, None, 100)).compute()."
         )

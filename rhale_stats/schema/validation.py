@@ -44,6 +44,7 @@ from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
+from rhale_stats.schema.checks import MAX_ROWS, READ_CHUNKS, is_chunked
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.layout import (
@@ -54,7 +55,7 @@ from rhale_stats.schema.layout import (
     with_coordinates,
 )
 from rhale_stats.schema.padding import as_regions, concatenated
-from rhale_stats.schema.parts import within_axes
+from rhale_stats.schema.parts import has_own_rows, within_axes
 from rhale_stats.schema.variables import DIMENSIONS, answer_first, in_order
 from rhale_stats.schema.whole import (
     explained,
@@ -234,6 +235,14 @@ def validated(function: F) -> F:
     parts_taken = keywords.function.startswith("plots.")
     reading = keywords.function in READING
 
+    def in_memory(local: xr.Dataset) -> xr.Dataset:
+        """Local effects in chunks of few rows, unless the function reads such chunks."""
+        if not is_chunked(local) or local.sizes["obs"] > MAX_ROWS:
+            return local
+        if keywords.function in READ_CHUNKS and not has_own_rows(local):
+            return local
+        return local.compute()
+
     def admitted(name: str, value: Any) -> Any:
         # A group of an explanation, or of another tree, stands for its Dataset.
         if isinstance(value, xr.DataTree) and value.has_data:
@@ -244,7 +253,8 @@ def validated(function: F) -> F:
             for dim, what in (("feature", "feature"), ("obs", "row")):
                 if value.sizes.get(dim) == 0:
                     raise ValueError(f"{name} must have at least one {what}; got none.")
-            return _with_known_dimensions(name, in_order(value), reading=reading)
+            value = _with_known_dimensions(name, in_order(value), reading=reading)
+            return in_memory(value)
         if name == "model" and hasattr(value, "an attribute of no model"):
             return lambda rows: value.predict(rows)  # a proxy that has every attribute
         if name == "y" and np.ndim(value) == 2 and np.shape(value)[1] == 1:

@@ -14,12 +14,19 @@ import rhale_stats as rs
 from rhale_stats.arrays import resample
 from rhale_stats.effects import replicates
 from rhale_stats.local.rows import columns
+from rhale_stats.schema import validation
 
 dd = pytest.importorskip("dask.dataframe", reason="dask is not installed")
 
 N, PARTS, DRAWS = 3000, 4, 60
 RNG = np.random.default_rng(3)
 X = pd.DataFrame({"a": RNG.normal(size=N), "b": RNG.uniform(-1, 1, N), "flat": np.ones(N)})
+
+
+@pytest.fixture(autouse=True)
+def many_rows(monkeypatch):
+    """Rows count as more than are taken into memory."""
+    monkeypatch.setattr(validation, "MAX_ROWS", 0)
 
 
 def model(X):

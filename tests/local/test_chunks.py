@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from rhale_stats.arrays import binning as arrays_thinned
 from rhale_stats.arrays.binning import thinned
 from rhale_stats.local.chunks import ChunkedRows
 from rhale_stats.local.rows import columns
+from rhale_stats.schema import validation
 from tests.helpers import local_of
 from tests.local.made import KINDS, WEIGHT, G, X, weighted
 
@@ -270,14 +272,15 @@ def test_each_chunk_is_read_once_a_pass(table):
         assert calls == [500] * 3
 
 
-def test_what_needs_all_rows_is_refused(table):
+def test_what_needs_all_rows_is_refused_where_there_are_too_many(table, monkeypatch):
+    monkeypatch.setattr(validation, "MAX_ROWS", 1499)
     local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table)
     parts, effect = local.chunk(obs=500), rs.rhale(local)
     for function in (
         lambda: rs.augment(parts, effect),
         lambda: rs.folds(parts),
     ):
-        with pytest.raises(ValueError, match=r"local must be in memory here; it is in chunks"):
+        with pytest.raises(ValueError, match=r"local must be in memory here, or have at most"):
             function()
     weighted = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table, weights=1 + table[:, 2])
     of_weighted = rs.rhale(weighted)
@@ -295,6 +298,68 @@ def test_what_needs_all_rows_is_refused(table):
         rs.regions(dropped.chunk(obs=500), "x1")
     with pytest.raises(ValueError, match="honest must be False where features have different rows"):
         rs.rhale(dropped.chunk(obs=500), honest=True)
+
+
+def split(local):
+    columns = pd.DataFrame({"by": np.arange(1500) % 5, "or": np.arange(1500) % 7})
+    return rs.regions(local, "x0", conditioning=columns, n_permutations=19, rng=0)
+
+
+VERBS = {
+    "std_error": lambda local, effect: rs.std_error(effect, local, groups=np.arange(1500) // 3),
+    "bootstrap": lambda local, effect: rs.bootstrap(
+        local, effect, n_resamples=3, rng=0, scheme="poisson"
+    ),
+    "compare": lambda local, effect: rs.compare(
+        effect, rs.rhale(local, bins=rs.EqualWidthBins(3)), paired=(local, local), rng=0
+    ),
+    "wald_test": lambda local, effect: rs.wald_test(effect, "homogeneous", local=local),
+    "hypotheses": lambda local, effect: rs.hypotheses(effect, "b1 = 0", local=local),
+    "check_unbiased": lambda local, effect: rs.check_unbiased(effect, local, rng=0),
+    "augment": lambda local, effect: rs.augment(effect, local).to_xarray(),
+    "folds": lambda local, effect: rs.folds(local, rng=0),
+    "regions": lambda local, effect: split(local),
+    "regional_rhale": lambda local, effect: rs.regional_rhale(local, split(local)),
+}
+
+
+@pytest.fixture(scope="module", params=["plain", "honest", "ties", "honest ties", "some"])
+def beside(request, table):
+    """Local effects and their effect. Rows with ties count half in two cells."""
+    X = table.copy()
+    if "ties" in request.param:
+        X[:, 1] = np.round(X[:, 1])
+    if request.param == "some":
+        X[::7, 1] = np.nan
+
+    def product(X):
+        return X[:, 0] * np.nan_to_num(X[:, 1]) + X[:, 2]
+
+    weights = np.random.default_rng(6).integers(0, 3, 1500)
+    options = {"weights": weights, "weight_kind": "frequency"}
+    missing = "drop" if request.param == "some" else "raise"
+    local = rs.local_effects(product, X, ["x0", "x1", "x2"], missing=missing, **options)
+    return local, rs.rhale(local, honest="honest" in request.param, rng=1)
+
+
+@pytest.mark.filterwarnings("ignore:a and b:UserWarning")
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_has_the_numbers_of_rows_in_memory(beside, verb):
+    local, effect = beside
+    expected, result = [VERBS[verb](rows, effect) for rows in (local, local.chunk(obs=400))]
+    # Accelerations of the bootstrap are sums over single rows.
+    of_rows = {name for name in expected.variables if str(name).endswith("_acceleration")}
+    assert set(result.variables) | of_rows == set(expected.variables)
+    for name in result.variables:
+        variable = expected.variables[name]
+        if variable.dtype.kind == "f":
+            values = variable.values[np.isfinite(variable.values)]
+            scale = 1e-9 * max(np.max(np.abs(values), initial=0.0), 1.0)
+            np.testing.assert_allclose(
+                result[name].values, variable.values, 1e-9, scale, err_msg=str(name)
+            )
+        else:
+            np.testing.assert_array_equal(result[name].values, variable.values, err_msg=str(name))
 
 
 def test_values_that_are_not_finite_are_refused_by_name(table):
