@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rhale_stats.arrays import intervals, quadratic
+from rhale_stats.arrays import quadratic
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.fit import bin_degrees, group_overlap, noise_in_the_middle
 from rhale_stats.inference import meaning
-from rhale_stats.inference.results import SIZE_LEVEL
+from rhale_stats.inference.results import Wald, against_f
 from rhale_stats.schema.curves import CurveCells
 from rhale_stats.schema.feature_result import FeatureResult
 from rhale_stats.schema.features import resolution
@@ -24,18 +24,6 @@ MAX_CORRELATION = 0.95
 MAX_DF = 1e9
 # A smaller share of a variance is the numerical error of derivatives by parameters.
 RIGID = 1e-10
-
-
-class Wald(NamedTuple):
-    """Result of a test of one feature, or the reason why there is none."""
-
-    statistic: float = float("nan")
-    df: float = float("nan")
-    p_value: float = float("nan")
-    reason: str = ""
-    df_denominator: float = float("nan")
-    size: float = float("nan")
-    size_ci: tuple[float, float] = (float("nan"), float("nan"))
 
 
 def anova_test(row: FeatureResult, null: str) -> Wald:
@@ -175,7 +163,7 @@ def _test_bins(row: FeatureResult, null: str) -> Wald:
     np.divide(cells.effect_parts, variance[cells.bin], out=shares, where=varies)
     sources = cells.sources((of_bin[cells.bin] * shares)[None, :])
     denominator = float(sources.satterthwaite(np.array([form.expected]))[0])
-    return _against_f(form, denominator, _rows_in(weight, selection))
+    return against_f(form, denominator, _rows_in(weight, selection))
 
 
 def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
@@ -190,7 +178,7 @@ def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
     if null == "constant" and form.expected <= RIGID * float((weight @ covariance).trace()):
         return Wald(df=0.0, reason=meaning.RIGID)
     degrees = _degrees_together(row, selection.by_bin(form.parts))
-    return _against_f(form, degrees, _rows_in(weight, selection))
+    return against_f(form, degrees, _rows_in(weight, selection))
 
 
 def _degrees_together(row: FeatureResult, parts: FloatArray) -> float:
@@ -212,24 +200,13 @@ def _test_steps(row: FeatureResult, null: str) -> Wald:
     weight = sparse.diags_array(n).tocsr()
     form = quadratic.form(value, weight, sparse.csr_array(covariance), level)
     if row.stores_errors:
-        return _against_f(form, _degrees_together(row, form.parts), float(n.sum()))
+        return against_f(form, _degrees_together(row, form.parts), float(n.sum()))
     # Satterthwaite's degrees of freedom, as if steps were independent.
     parts = (n if level is None else n * (1 - n / n.sum())) * np.diagonal(covariance)
     denominator = float(form.expected**2 / np.sum(parts**2 / bin_degrees(row)))
-    return _against_f(form, denominator, float(n.sum()))
+    return against_f(form, denominator, float(n.sum()))
 
 
 def _rows_in(weight: sparse.csr_array, selection: BinSelection) -> float:
     """Number of rows that the weights of all effects represent."""
     return float(selection.common @ (weight @ selection.common))
-
-
-def _against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -> Wald:
-    """The test, with the root mean square of what it tests (math [31])."""
-    if not denominator > 0:
-        return Wald(df=0.0, reason=meaning.NO_ROWS)
-    p_value = intervals.f_tail(form.statistic, form.degrees, denominator)
-    square = form.square(denominator)
-    low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
-    size = square.size / np.sqrt(rows)
-    return Wald(form.statistic, form.degrees, p_value, "", denominator, size, (low, high))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from rhale_stats.effects.anova_test import (
     MAX_DF,
     RIGID,
     BinSelection,
-    Wald,
     anova_test,
     fill_spread,
     least_of_cells,
@@ -40,7 +38,14 @@ from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.combinations import Estimates, correlated, refuse_beside
 from rhale_stats.inference.estimate import BY_ERRORS
-from rhale_stats.inference.results import CONSTANT, SIZE_LEVEL, Size, labelled_test
+from rhale_stats.inference.results import (
+    CONSTANT,
+    SIZE_LEVEL,
+    Size,
+    Wald,
+    fields_of_tests,
+    labelled_test,
+)
 from rhale_stats.local.rows import Rows, columns, is_used_row, own_columns
 from rhale_stats.printing.text import bin_labels, holds_model
 from rhale_stats.schema.checks import check_effect, check_local
@@ -248,16 +253,6 @@ def _bootstrap_note(effect: xr.Dataset, null: str) -> str:
     pvalues = effect.get(f"{null}_pvalue")
     few = pvalues is not None and bool(np.isfinite(pvalues).any())
     return ", p-values not below those of a wild cluster bootstrap" if few else ""
-
-
-def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
-    """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
-    tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
-    left_out = set() if of_f else {"df_denominator"}
-    if np.isnan(tests["size"]).all():
-        left_out |= {"size", "size_ci"}
-    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
-    return {name: tests[name] for name in names if name not in left_out}
 
 
 def _without_test(row: FeatureResult, null: str) -> Wald | None:

@@ -50,7 +50,7 @@ MODULES: Mapping[Kind, Mapping[str, str]] = {
     },
     PROFILE: {
         "profiles.inference": (
-            "std_error vcov hypotheses=for_hypotheses confint confband bootstrap compare"
+            "std_error vcov hypotheses=for_hypotheses confint confband bootstrap wald_test compare"
         ),
         "profiles.tables": "predict tidy glance summary show=profile_page",
     },

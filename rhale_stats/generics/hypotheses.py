@@ -45,9 +45,10 @@ def wald_test(
     Parameters
     ----------
     effect : Dataset
-        What `rhale`, `std_error` or `ale2` returned. If `std_error` was given groups, the test
-        allows for them. Or refits (`bootstrap_refit`) or folds (`cross_effects`), whose error
-        includes the model, for "zero" and "constant" (math [87]).
+        What `rhale`, `std_error`, `ale2`, `pdp`, `ice` or `m_plot` returned. If `std_error` was
+        given groups, the test allows for them. Or refits (`bootstrap_refit`) or
+        folds (`cross_effects`), whose error includes the model, for "zero" and "constant" (math
+        [87]).
     null : {"zero", "constant", "homogeneous", "increasing", "decreasing"}
         "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
         equal and have no slope, so the curve is a straight line. "homogeneous": all rows have the
@@ -55,13 +56,14 @@ def wald_test(
         has a negative effect, so that a small p-value says that the curve falls somewhere;
         "decreasing" likewise. For a surface, "zero" means no interaction on average (all mean
         second differences are 0), and "homogeneous" means that the interaction does not depend on
-        other features; "constant" is not defined.
+        other features; "constant" is not defined. For a profile there is "zero" only: the curve has
+        one value at all points.
     method : {"box", "wald"}
         Statistic for "zero" and "constant" of effects in bins. "box": the sum of squared effects,
         weighted by rows, over its expectation; its size holds for skewed local effects. "wald":
         every effect over its own standard error; more powerful if local effects are normal and
         their variance differs between bins, but invalid if they are skewed. To be left out for
-        other nulls and for a surface.
+        other nulls, for a surface and for a profile.
     adjust : str, default "holm"
         Adjustment of the p-values over features, as in `check_unbiased`.
     local : Dataset, optional
@@ -136,6 +138,11 @@ def wald_test(
     often, because many cells of a surface have few rows. Cells of one row are left out. Simulated
     rejection rates at 5 % are in math [59]. Second differences that are 0 up to rounding in all
     rows, as in an additive model, are not tested.
+
+    For a profile the statistic is the sum of squares of the curve about its mean, weighted by the
+    rows at each point, over its expectation (method "box"). Simulated sizes at 5 % are 3 to 7 %,
+    with normal, exponential and t3 rows, from 50 rows on (`m_plot`: 300). There is no test of
+    `shap_dependence`, whose errors take the Shapley values as given.
 
     Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.inference import meaning
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.estimate import (
     BOUNDS,
@@ -73,6 +74,39 @@ class ComparisonOptions(NamedTuple):
     n_draws: int
     rng: Any
     adjust: str
+
+
+class Wald(NamedTuple):
+    """Result of a test of one feature, or the reason why there is none."""
+
+    statistic: float = float("nan")
+    df: float = float("nan")
+    p_value: float = float("nan")
+    reason: str = ""
+    df_denominator: float = float("nan")
+    size: float = float("nan")
+    size_ci: tuple[float, float] = (float("nan"), float("nan"))
+
+
+def against_f(form: quadratic.QuadraticForm, denominator: float, rows: float) -> Wald:
+    """The test, with the root mean square of what it tests (math [31])."""
+    if not denominator > 0:
+        return Wald(df=0.0, reason=meaning.NO_ROWS)
+    p_value = intervals.f_tail(form.statistic, form.degrees, denominator)
+    square = form.square(denominator)
+    low, high = square.interval(SIZE_LEVEL) / np.sqrt(rows)
+    size = square.size / np.sqrt(rows)
+    return Wald(form.statistic, form.degrees, p_value, "", denominator, size, (low, high))
+
+
+def fields_of_tests(rows: Sequence[Wald], *, of_f: bool = False) -> dict[str, Any]:
+    """Tests of all features, as arrays by name; ``of_f`` with the degrees of the denominator."""
+    tests = {name: np.array(values) for name, *values in zip(Wald._fields, *rows, strict=True)}
+    left_out = set() if of_f else {"df_denominator"}
+    if np.isnan(tests["size"]).all():
+        left_out |= {"size", "size_ci"}
+    names = ("statistic", "df", "df_denominator", "p_value", "reason", "size", "size_ci")
+    return {name: tests[name] for name in names if name not in left_out}
 
 
 def labelled_test(

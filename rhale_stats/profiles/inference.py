@@ -9,14 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, row_groups, units_text
 from rhale_stats.arguments.times import as_values
-from rhale_stats.arrays import intervals, resample
+from rhale_stats.arrays import intervals, quadratic, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
+from rhale_stats.inference import meaning
 from rhale_stats.inference.combinations import Estimates
 from rhale_stats.inference.draws import (
     Replication,
@@ -48,9 +50,14 @@ from rhale_stats.inference.parameters import (
 from rhale_stats.inference.results import (
     CONSTANT,
     ComparisonOptions,
+    Size,
+    Wald,
+    against_f,
     difference_of,
     features_in_common,
+    fields_of_tests,
     labelled_differences,
+    labelled_test,
     no_difference,
 )
 from rhale_stats.models.options import ModelOptions
@@ -81,6 +88,7 @@ from rhale_stats.schema.features import feature_names, given_feature, label_of, 
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import padded
+from rhale_stats.schema.variables import OUTPUT_UNITS
 
 
 def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Dataset:
@@ -258,6 +266,7 @@ def _acceleration(
 ERRORS = ("curve_se", "curve_cov")
 NO_ERRORS = "Make it again: it is of an older version."
 METHODS = ("percentile", "basic", "bca")
+PARALLEL = "the curves of all rows are parallel up to rounding, so there is no sampling error"
 
 
 def with_errors(profile: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
@@ -409,6 +418,58 @@ def confband(profile: xr.Dataset, level: float, n_draws: int, rng: object) -> xr
         quantiles.append(joint_quantiles(joint, degrees, level, n_draws, stream))
     by_name = {"curve": padded(quantiles, (profile.sizes["grid"],))}
     return with_bands(profile, {"curve": _curves(profile)}, by_name, level)
+
+
+def wald_test(
+    profile: xr.Dataset, null: str, method: str, adjust: str, local: xr.Dataset | None
+) -> xr.Dataset:
+    """`wald_test` of profiles: whether the curve is constant (math [31])."""
+    if null != "zero" or method != "box" or local is not None:
+        raise ValueError(
+            f"null must be 'zero', and method and local left out, for a profile: its test is of no "
+            f"change of the curve; got null {null!r}, method {method!r}. Take rhale or ale for "
+            f"other hypotheses."
+        )
+    profile = with_errors(profile)
+    if profile.attrs["method"] == "shap_dependence":
+        raise ValueError(
+            "effect must not be of shap_dependence: its standard errors take the Shapley values as "
+            "given, though all of them share a background, and a test rejected 50 to 70 % of true "
+            "hypotheses. Take pdp, m_plot or ale."
+        )
+    tests = [_without_change(one_profile(profile, name)) for name in feature_names(profile)]
+    return labelled_test(
+        profile,
+        fields_of_tests(tests, of_f=True),
+        adjust,
+        null="the curve is constant",
+        source=str(profile["curve_se"].attrs["source"]),
+        test="wald_test, null 'zero', method 'box'",
+        size=Size(
+            "root mean square of the curve over the rows, without the part of noise", OUTPUT_UNITS
+        ),
+    )
+
+
+def _without_change(row: xr.Dataset) -> Wald:
+    """Test that the points of a curve have one value: of its weighted square about the mean."""
+    value, weight, degrees = row["curve"].values, row["weight_share"].values, degrees_of(row)
+    known = np.isfinite(value) & np.isfinite(row["curve_se"].values) & (weight > 0)
+    if known.sum() < 2:
+        return Wald(reason=CONSTANT if row.sizes["grid"] < 2 else meaning.NO_ROWS)
+    value, weight, degrees = value[known], weight[known], degrees[known]
+    covariance = row["curve_cov"].values[np.ix_(known, known)]
+    form = quadratic.form(
+        value, sparse.diags_array(weight).tocsr(), sparse.csr_array(covariance), np.ones(len(value))
+    )
+    rounding = quadratic.ROUNDING * float(weight @ np.diagonal(covariance))
+    if form.expected <= max(_rounding(row) ** 2, rounding):
+        return Wald(reason=PARALLEL)
+    # Points of a grid share their rows; bins have rows of their own (Satterthwaite).
+    denominator = float(degrees.min())
+    if row["n_effective"].ndim:
+        denominator = form.expected**2 / float(np.sum(form.parts**2 / np.maximum(degrees, 1.0)))
+    return against_f(form, denominator, float(weight.sum()))
 
 
 # --- two profiles ---------------------------------------------------------------------------------

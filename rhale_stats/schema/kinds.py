@@ -84,9 +84,9 @@ PROFILE = Kind(
     "a profile",
     "pdp, ice, m_plot or shap_dependence",
     (
-        *("std_error", "confint", "confband", "vcov", "bootstrap", "hypotheses", "compare"),
-        *("compare_methods", "predict", *TABLES, "plots.effect", "plots.effects", "plots.profile"),
-        "to_datatree",
+        *("std_error", "confint", "confband", "vcov", "bootstrap", "wald_test", "hypotheses"),
+        *("compare", "compare_methods", "predict", *TABLES),
+        *("plots.effect", "plots.effects", "plots.profile", "to_datatree"),
     ),
     methods=frozenset(PROFILE_METHODS),
 )

@@ -208,3 +208,61 @@ def test_rows_of_another_result_are_refused():
     mixed = phi.assign(output_value=("obs", np.zeros(N)))
     with pytest.raises(ValueError, match="local must be what m_plot returned.*got that of shap_de"):
         rs.bootstrap(rs.m_plot(f, X, features="a", bins=BINS), mixed)
+
+
+# --- the test of no change ------------------------------------------------------------------------
+
+
+def test_two_points_are_a_t_test_of_the_differences_of_rows():
+    result = rs.wald_test(rs.pdp(f, X, features="a", grid={"a": [-1.0, 2.0]}))
+    differences = f(X.assign(a=2.0)) - f(X.assign(a=-1.0))
+    expected = stats.ttest_1samp(differences, 0.0)
+    np.testing.assert_allclose(result["p_value"], [expected.pvalue], rtol=1e-9)
+    np.testing.assert_allclose(result["statistic"], [expected.statistic**2], rtol=1e-9)
+    degrees = [float(result[name][0]) for name in ("df", "df_denominator")]
+    np.testing.assert_allclose(degrees, [1, N - 1], rtol=1e-12)
+
+
+def test_a_curve_and_its_rows_have_one_test():
+    """ICE curves are not centred: their common shift has no part in the test."""
+    of_rows, of_mean = rs.wald_test(ice()), rs.wald_test(pdp())
+    for name in ("statistic", "df", "p_value", "size"):
+        np.testing.assert_allclose(of_rows[name], of_mean[name], rtol=1e-8, atol=1e-12)
+
+
+def test_parallel_curves_have_no_test():
+    for estimator in (rs.pdp, rs.ice):
+        (reason,) = rs.wald_test(estimator(lambda X: X["a"] + X["b"], X, "a"))["reason"].values
+        assert reason == inference.PARALLEL
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"null": "constant"}, "null must be 'zero'"),
+        ({"method": "wald"}, "method 'wald'"),
+    ],
+)
+def test_other_hypotheses_of_a_curve_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        rs.wald_test(pdp(), **options)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("draw", ["normal", "exponential"])
+@pytest.mark.parametrize(("estimator", "n"), [(rs.pdp, 60), (rs.m_plot, 300)])
+def test_size_and_power(estimator, n, draw):
+    """5 % of true hypotheses are rejected, within three Monte-Carlo errors of 400 samples."""
+    rejected = []
+    for number in range(400):
+        rng = np.random.default_rng(number)
+        noise = rng.normal(size=n) if draw == "normal" else rng.exponential(size=n) - 1
+        rows = np.column_stack([rng.normal(size=n), noise])
+        effects = [
+            rs.wald_test(estimator(lambda X, k=k: X[:, 0] ** 2 * X[:, 1] + k * X[:, 0], rows, 0))
+            for k in (0.0, 2.0)
+        ]
+        rejected.append([float(test["p_value"][0]) < 0.05 for test in effects])
+    size, power = np.mean(rejected, axis=0)
+    assert abs(size - 0.05) < 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert power > 0.9
