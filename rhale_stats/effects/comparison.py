@@ -478,19 +478,15 @@ def _source(a: xr.Dataset, b: xr.Dataset, pairs: Pairs | None) -> str:
 def points_of(
     edges: tuple[FloatArray, FloatArray], fits: tuple[CurveErrors, CurveErrors]
 ) -> FloatArray:
-    """Edges of the bins of both in their common range, and quarters where a curve is bent.
+    """Edges of the bins of both and ends of their common range, and quarters where a curve is bent.
 
     Nothing where they have no common range.
     """
-    ends = [fit.pieces.edges[[0, -1]] for fit in fits]
-    edges = tuple(e[(e >= low) & (e <= high)] for e, (low, high) in zip(edges, ends, strict=True))
-    if not all(map(len, edges)):
-        return np.full(0, np.nan)
-    low, high = max(e[0] for e in edges), min(e[-1] for e in edges)
+    low = max(fit.pieces.edges[0] for fit in fits)
+    high = min(fit.pieces.edges[-1] for fit in fits)
     if not low < high:
         return np.full(0, np.nan)
-    z = np.unique(np.concatenate(edges))
-    z = z[(z >= low) & (z <= high)]
+    z = np.unique(np.clip(np.concatenate(edges), low, high))
     width, middle = np.diff(z), (z[:-1] + z[1:]) / 2
     bent = np.zeros(len(width), dtype=bool)
     for fit in fits:

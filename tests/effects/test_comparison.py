@@ -91,10 +91,12 @@ class TestPoints:
     def test_none_without_a_common_range(self, edges):
         assert points(fit([0, 2, 5]), fit(edges)).shape == (0,)
 
-    @pytest.mark.parametrize("edges", [[0, 9], [0, 4, 9]])
-    def test_only_edges_of_bins_at_which_there_is_a_curve(self, edges):
-        """Beyond a gap between the rows an edge of a bin has none; it may be that no edge has."""
-        assert points(fit(edges, cells=[3, 4, 5]), fit(edges)).shape == (0,)
+    @pytest.mark.parametrize(
+        ("edges", "expected"), [([0, 9], [3, 3.5, 4, 4.5, 5]), ([0, 4, 9], [3, 4, 5])]
+    )
+    def test_beyond_a_gap_there_is_no_curve(self, edges, expected):
+        """Curves are compared up to the gap, whether an edge of a bin is before it or not."""
+        assert points(fit(edges, cells=[3, 4, 5]), fit(edges)).tolist() == expected
 
     def test_quarters_where_one_is_bent(self):
         """By a slope, or by cells that end inside; a cell's edge at that of a bin bends nothing."""
