@@ -198,7 +198,7 @@ def _added(group: IntArray, values: FloatArray, n_groups: int) -> FloatArray:
     return np.asarray(np.bincount(group, values, n_groups), dtype=np.float64)
 
 
-def curve_covariance(
+def level_covariance(
     moved: RowSums,
     loadings: Loadings,
     size: FloatArray,

@@ -124,7 +124,7 @@ def _estimates(local: xr.Dataset, centering: str) -> Estimates:
         sums.n_effective(bins),
         kernel.n_effective_of(weight, rows.n_rows, frequency=rows.frequency),
     )
-    covariance = kernel.curve_covariance(
+    covariance = kernel.level_covariance(
         influences, loadings, size, n, population=centering == "mean"
     )
     return {

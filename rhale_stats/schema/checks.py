@@ -38,12 +38,9 @@ EFFECT_ATTRIBUTES = (
     *("method", "bin_rule", "bin_parameters", "weight_kind", "output_name", "output_units"),
     "n_rows",
 )
-# What makes effects of means; the attribute ``statistic`` names that of all other effects.
 # Shares add up to 1 up to rounding.
 SHARE_ERROR = 1e-6
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
-
-
 # Rows in chunks of which a verb without sums over chunks takes all into memory, 16 MB a feature; of
 # more rows those verbs that read chunks take so many where they need rows themselves.
 MAX_ROWS = 1 << 20

@@ -86,7 +86,7 @@ def test_covariances_are_those_of_influences_written_out(rng):
     expected = (w[:, None] ** 2 * psi).T @ psi / w.sum() ** 2
     moved = kernel.row_sums(of, code, curve, w, np.arange(n), n)
     at = kernel.loadings(share, np.arange(n_levels, dtype=float), "mean")
-    found = kernel.curve_covariance(moved, at, np.ones(n), n_eff, population=True)
+    found = kernel.level_covariance(moved, at, np.ones(n), n_eff, population=True)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     assert np.linalg.eigvalsh(found).min() > -1e-12
 

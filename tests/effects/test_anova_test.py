@@ -13,7 +13,6 @@ from rhale_stats.arrays import quadratic
 from rhale_stats.effects.anova_test import (
     MAX_DF,
     BinSelection,
-    _against_f,
     _degrees_together,
     _rows_in,
     _weights,
@@ -23,6 +22,7 @@ from rhale_stats.effects.anova_test import (
 from rhale_stats.effects.fit import bin_degrees, group_overlap
 from rhale_stats.effects.hypotheses import _correlated, _degrees_of_matrix, _moved
 from rhale_stats.inference.meaning import NO_ROWS, RIGID
+from rhale_stats.inference.results import against_f
 from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
 from tests.helpers import changed, local_of, row_of
@@ -148,10 +148,10 @@ def test_degrees_of_a_matrix_of_independent_contrasts(levels):
 def test_without_degrees_of_freedom_there_is_no_test():
     found = quadratic.QuadraticForm(2.0, 3.0, 1.5, np.ones(3), 0.5)
     for denominator in (0.0, np.nan):
-        none = _against_f(found, denominator, 9.0)
+        none = against_f(found, denominator, 9.0)
         assert (none.df, none.reason) == (0, NO_ROWS)
         assert np.isnan([none.statistic, none.p_value, none.df_denominator, none.size]).all()
-    test = _against_f(found, 7.0, 9.0)
+    test = against_f(found, 7.0, 9.0)
     assert (test.statistic, test.df, test.df_denominator, test.reason) == (2, 3, 7, "")
     assert test.p_value == pytest.approx(stats.f.sf(2, 3, 7))
     # The square is 3, of which 1.5 is noise, of nine rows.
