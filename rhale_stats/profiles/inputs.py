@@ -26,17 +26,17 @@ from rhale_stats.models.table import Table, Values, Versions, check_column
 from rhale_stats.profiles.data import (
     GRID_KINDS,
     N_GRID_OF_PAIR,
-    VARIABLES,
     Grid,
     ProfileAxis,
     grids,
-    variable,
 )
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.padding import padded
-from rhale_stats.schema.variables import COUNTS, GRID_VALUE
+from rhale_stats.schema.variable_table import PROFILE_VARIABLES
+from rhale_stats.schema.variables import COUNTS, GRID_VALUE, variable
 
 # Blocks of rows: which, their curves (output, row, grid), and what rounding can do to these.
 Blocks: TypeAlias = Iterator[tuple[slice, FloatArray, FloatArray]]
@@ -187,11 +187,9 @@ class ProfileInputs(Sample):
         begin = 0
         while begin < len(axes):
             end = begin + 1
-            while (
-                end < len(axes)
-                and sum(sizes[begin : end + 1]) <= most
-                and not any(axis.pair for axis in axes[begin : end + 1])
-            ):
+            while end < len(axes) and sum(sizes[begin : end + 1]) <= most:
+                if any(axis.pair for axis in axes[begin : end + 1]):
+                    break
                 end += 1
             if end - begin == 1:
                 yield self.curves(quotients, axes[begin])
@@ -208,8 +206,7 @@ class ProfileInputs(Sample):
             if not len(axis.grid):
                 yield iter(())
                 continue
-            outputs, _held = next(answers)
-            curves = np.stack(outputs, axis=1).astype(np.float64)
+            curves = np.stack(next(answers)[0], axis=1).astype(np.float64)
             error = quotients.rounding(np.abs(curves).max(axis=(0, 1))[None])
             yield iter([_block(axis, slice(0, len(curves)), curves, error, len(curves))])
 
@@ -266,11 +263,12 @@ class ProfileInputs(Sample):
         """Results of all features, padded to the longest grid."""
         labels: Sequence[Any] = []
         names: Sequence[str] = []
-        calls: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
+        calls: dict[str, Any] = {"n_rows": self.table.n_rows, "model_calls": 0, "model_rows": 0}
         if quotients is not None:
             quotients.check_size()
             labels, names = quotients.outputs.labels, quotients.outputs.names
             calls = {
+                "n_rows": self.table.n_rows,
                 "answers_from": quotients.outputs.answers_from,
                 "model_calls": quotients.n_calls,
                 "model_rows": quotients.n_rows,
@@ -282,25 +280,16 @@ class ProfileInputs(Sample):
         for name in estimates[0]:
             each = [np.asarray(estimate[name], dtype=np.float64) for estimate in estimates]
             values, dims = _stacked(name, each, sizes, max(len(labels), 1))
-            data[name] = variable(name, values, dims, **facts.get(name, {}))
-        out = xr.Dataset(
-            data,
-            _coordinates(axes, n_grid, self.units),
-            {
-                "method": method,
-                "centering": centering,
-                **self.facts,
-                "n_rows": self.table.n_rows,
-                **calls,
-            },
-        )
+            data[name] = variable(name, values, PROFILE, dims, **facts.get(name, {}))
+        attrs = {"method": method, "centering": centering, **self.facts, **calls}
+        out = xr.Dataset(data, _coordinates(axes, n_grid, self.units), attrs)
         # math [6]: a frequency weight is so many rows.
         n_missing = self._counted([self.gone(axis) for axis in axes])
         n_beyond = self._counted([~axis.present for axis in axes]) - n_missing
         if n_beyond.any():
-            out["n_beyond"] = variable("n_beyond", n_beyond)
+            out["n_beyond"] = variable("n_beyond", n_beyond, PROFILE)
         if n_missing.any() or n_beyond.any():
-            out["n_missing"] = variable("n_missing", n_missing)
+            out["n_missing"] = variable("n_missing", n_missing, PROFILE)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, names)
@@ -312,7 +301,7 @@ class ProfileInputs(Sample):
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[ProfileAxis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes])))
+        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]), PROFILE))
         out = out.assign_coords(obs=self.obs)
         if self.weight is None:
             return out
@@ -360,14 +349,9 @@ def _block(
     """Rows, their curves (output, row, grid), given (row, grid, output), and the rounding."""
     # The largest output shows whether there is anything to look for.
     if not np.isfinite(error).all():
-        sums = np.zeros(n_rows)
+        sums, advice = np.zeros(n_rows), "See what the model returns at these rows along the grid."
         sums[rows] = curves.sum(axis=(1, 2))
-        check_finite(
-            sums,
-            "ICE curves",
-            axis.name,
-            "See what the model returns at these rows along the grid.",
-        )
+        check_finite(sums, "ICE curves", axis.name, advice)
     return rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
 
 
@@ -375,21 +359,16 @@ def _stacked(
     name: str, each: Sequence[FloatArray], sizes: Mapping[str, int], n_outputs: int
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Values of all features as one array, padded to the longest grid, and its dims."""
-    dims = tuple(VARIABLES[name][0])
+    dims = PROFILE_VARIABLES[name][0]
     filler = 0.0 if name in COUNTS else np.nan
-    if name in OF_ROWS:
-        # An M-plot counts them bin by bin.
-        dims = ("feature", "grid") if each[0].ndim else dims
-        outer: tuple[int, ...] = ()
-    else:
-        # A constant feature met before any answer knows of one output only.
-        each = [
-            np.broadcast_to(of_feature, (n_outputs, *of_feature.shape[1:])) for of_feature in each
-        ]
-        outer = (n_outputs,)
-    values = padded(each, (*outer, *[sizes[dim] for dim in dims[1:]]), missing=filler)
     if name not in OF_ROWS:
-        return values.swapaxes(0, 1), (OUTPUT, *dims)
+        # A constant feature met before any answer knows of one output only.
+        each = [np.broadcast_to(values, (n_outputs, *values.shape[1:])) for values in each]
+        shape = (n_outputs, *[sizes[dim] for dim in dims[1:]])
+        return padded(each, shape, missing=filler).swapaxes(0, 1), (OUTPUT, *dims)
+    # An M-plot counts them bin by bin.
+    dims = ("feature", "grid") if each[0].ndim else dims
+    values = padded(each, [sizes[dim] for dim in dims[1:]], missing=filler)
     return values.astype(np.int64) if name == "n_obs" else values, dims
 
 
@@ -403,7 +382,7 @@ def _coordinates(
         "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
         "n_grid": (
             "feature",
-            np.array([len(axis.grid) for axis in axes]),
+            [len(axis.grid) for axis in axes],
             {"long_name": "points of the grid"},
         ),
         "grid": ("grid", np.arange(n_grid), {"long_name": "point of the grid"}),
@@ -430,14 +409,14 @@ def _pair_coordinates(axes: Sequence[ProfileAxis], n_grid: int) -> dict[str, Any
     """Both features of pairs, and the points of the pairs: values, or levels of categories."""
     out: dict[str, Any] = {}
     for side, letter in enumerate("ab"):
-        names, values, levels = [], [], []
-        for pair in (axis.pair for axis in axes):
-            axis, points = None if pair is None else pair[side], np.zeros(0, dtype=np.intp)
+        names, values = [""] * len(axes), [np.zeros(0)] * len(axes)
+        levels: list[list[str]] = [[]] * len(axes)
+        for number, pair in enumerate(axis.pair for axis in axes):
             if pair is not None:
+                axis = pair[side]
                 points = np.indices([len(part.grid) for part in pair])[side].ravel()
-            names.append("" if axis is None else axis.name)
-            values.append(points if axis is None else axis.grid[points])
-            levels.append([axis.levels[p] for p in points] if axis and axis.levels else [])
+                names[number], values[number] = axis.name, axis.grid[points]
+                levels[number] = [axis.levels[p] for p in points] if axis.levels else []
         about = {"long_name": f"feature {letter} of the pair"}
         out[f"feature_{letter}"] = ("feature", np.array(names), about)
         out[f"grid_value_{letter}"] = _along_grids(values, n_grid)
@@ -558,11 +537,7 @@ def bin_beside(
     values = []
     for f, means in zip(answers.T, each, strict=True):
         gone, others = [
-            kernel.mean_of_rows(
-                f[rows, None],
-                inputs.weight_at(rows),
-                frequency=inputs.frequency,
-            )
+            kernel.mean_of_rows(f[rows, None], inputs.weight_at(rows), frequency=inputs.frequency)
             for rows in (~axis.present, axis.present)
         ]
         has_rows = means.share > 0

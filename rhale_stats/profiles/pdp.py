@@ -642,17 +642,12 @@ def _moments_of(
 
 
 def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
-    whole, *others = chunks
-    for other in others:
-        for total, part in zip(whole.of_axes, other.of_axes, strict=True):
+    (whole, *others), errors, n_calls, n_rows = zip(*chunks, strict=True)
+    for of_axes in others:
+        for total, part in zip(whole, of_axes, strict=True):
             total.merge(part)
-        whole = _ChunkMoments(
-            whole.of_axes,
-            list(map(np.maximum, whole.error, other.error)),
-            whole.n_calls + other.n_calls,
-            whole.n_rows + other.n_rows,
-        )
-    return whole
+    largest = [np.max(each, axis=0) for each in zip(*errors, strict=True)]
+    return _ChunkMoments(whole, largest, sum(n_calls), sum(n_rows))
 
 
 def _some(

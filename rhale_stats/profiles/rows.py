@@ -51,7 +51,6 @@ class _Behind:
         return np.ones(len(self.values)) if self.weight is None else self.weight
 
     def influences(self, centering: str) -> FloatArray:
-        """What every row adds to the curve, (row, grid)."""
         raise NotImplementedError
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
@@ -166,29 +165,46 @@ class BinnedOutputs(_Behind):
 
 @dataclass(frozen=True)
 class Shapley(_Behind):
-    """The Shapley values of the rows, and the smoother, whose parameter is held."""
+    """The Shapley values of the rows, and the smoother, whose parameter is chosen if it is None."""
 
     places: kernel.Places
     smoother: Smoother
-    smoothing: float
+    smoothing: float | None
 
-    def _fit(self) -> splines.Smooth:
+    @cached_property
+    def fit(self) -> splines.Smooth:
+        """The curve that is not centred, and the residuals."""
         return splines.smooth(
             self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
         )
 
-    def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return smoothed(
-            self.smoother, self._fit(), self.places, self.weight, centering, self.frequency
+    def centre(self, centering: str) -> FloatArray:
+        """Weights of the points in the constant that centring subtracts."""
+        share = self.places.share(self.weight)
+        return kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
+
+    def smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
+        fit, basis, centre = self.fit, self.smoother.basis, self.centre(centering)
+        curve = fit.curve - centre @ fit.curve
+        spread = self.smoother.near.spread(fit.residual[:, None], self.base[:, None])[:, 0]
+        influence = splines.influences(
+            basis, fit.residual, self.weight, fit.smoothing, frequency=self.frequency
         )
+        if centering != "none":
+            influence = influence - (influence @ centre)[:, None]
+        if centering == "mean":
+            # The constant is a mean over places of rows, too, as in `influences`.
+            influence -= self.places.at_rows(curve, self.weight)[:, None]
+        return curve, spread, influence
 
     def curve(self, centering: str) -> FloatArray:
         """The curve itself."""
-        return self._smoothed(centering)[0]
+        return self.smoothed(centering)[0]
 
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
-        return self._smoothed(centering)[2]
+        return self.smoothed(centering)[2]
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
         """Groups have their leverage on splines."""
@@ -209,17 +225,10 @@ class Shapley(_Behind):
             moved[clusters] = units.moved
             degrees = np.minimum(units.degrees, group.degrees)
             return units._replace(moved=group.units_of_clusters(moved), degrees=degrees)
-        fit = self._fit()
-        share = self.places.share(self.weight)
-        centre = kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
+        fit, centre = self.fit, self.centre(centering)
+        basis, smoothing = self.smoother.basis, fit.smoothing
         units = splines.of_groups(
-            self.smoother.basis,
-            fit.residual,
-            self.weight,
-            group,
-            self.smoothing,
-            centre,
-            frequency=self.frequency,
+            basis, fit.residual, self.weight, group, smoothing, centre, frequency=self.frequency
         )
         if centering != "mean":
             return units
@@ -234,7 +243,7 @@ class Shapley(_Behind):
         """The same statistics of rows that were drawn anew."""
         weight = self.base[:, None] * drawn
         curve, residual = splines.replicate_curves(
-            self.smoother.basis, self.values, weight, self.smoothing
+            self.smoother.basis, self.values, weight, self.fit.smoothing
         )
         spread = self.smoother.near.spread(residual, weight)
         share = np.asarray(self.places.hats().T @ weight)
@@ -348,31 +357,6 @@ def smoother_of(
     means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
     near = splines.near_bins(cell, means, grid)
     return Smoother(splines.spline_basis(x, weight, grid), near)
-
-
-def smoothed(
-    smoother: Smoother,
-    fit: splines.Smooth,
-    places: kernel.Places,
-    weight: FloatArray | None,
-    centering: str,
-    frequency: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
-    share = places.share(weight)
-    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
-    curve = fit.curve - centre @ fit.curve
-    base = np.ones(len(fit.residual)) if weight is None else weight
-    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
-    influence = splines.influences(
-        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
-    )
-    if centering != "none":
-        influence = influence - (influence @ centre)[:, None]
-    if centering == "mean":
-        # The constant is a mean over places of rows, too, as in `influences`.
-        influence -= places.at_rows(curve, weight)[:, None]
-    return curve, spread, influence
 
 
 def in_bins(
