@@ -512,9 +512,7 @@ class _DrawRequest(NamedTuple):
         def told(parts: Sequence[object]) -> None:
             done(len(parts))
 
-        def parts(model: Any) -> list[xr.Dataset]:
-            return self._parts(model, how)
-
+        parts = partial(self._parts, how=how)
         partitions: dict[str, Partition] | None = None
         if self.searches:
             # The local effects of all members have to be there before any bin.
@@ -587,16 +585,13 @@ def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, A
 
 def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:
     """The members of a portion: outputs of a function of many draws, or one result."""
-    many = isinstance(model, partial) and model.func.__name__ == "_answers_of_all"
-    if not many:
-        if OUTPUT in result.dims:
-            raise ValueError(
-                f"output must name one output here; the models have {result.sizes[OUTPUT]}: "
-                f"{', '.join(map(str, result[OUTPUT].values[:5]))}. Pass output=."
-            )
-        return [result]
     if OUTPUT not in result.dims:
         return [result]
+    if not isinstance(model, partial) or model.func.__name__ != "_answers_of_all":
+        raise ValueError(
+            f"output must name one output here; the models have {result.sizes[OUTPUT]}: "
+            f"{', '.join(map(str, result[OUTPUT].values[:5]))}. Pass output=."
+        )
     labels = [name for name in result.coords if str(name).startswith(OUTPUT)]
     return [
         result.isel({OUTPUT: number}).drop_vars(labels) for number in range(result.sizes[OUTPUT])

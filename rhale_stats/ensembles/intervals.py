@@ -100,11 +100,8 @@ def with_errors(ensemble: xr.Dataset) -> xr.Dataset:
         facts, error = facts_of(ensemble, name, of_rows=True), error_of(ensemble, name)
         text = f"standard error of the {facts.long_name}"
         about = {"long_name": text, "units": facts.units, "target": facts.target}
-        variables[f"{name}_se"] = (
-            facts.dims,
-            np.sqrt(error.variance),
-            about | {"source": facts.source},
-        )
+        of_both = about | {"source": facts.source}
+        variables[f"{name}_se"] = (facts.dims, np.sqrt(error.variance), of_both)
         if np.isfinite(error.rows).any():
             sources = {"rows": "rows", "model": facts_of(ensemble, name).source}
             for part, values in (("rows", error.rows), ("model", error.model)):
@@ -123,10 +120,8 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
     if what not in estimated(ensemble):
         raise ValueError(f"of must be 'curve' for profiles of several models; got {what!r}.")
     row, facts = one_row(ensemble, feature), facts_of(ensemble, what)
-    se = own_errors(row.dataset, what)[0]
-    covariance = correlated(deviations(row.dataset, what)[:, 0], np.nan_to_num(se))
-    unknown = np.isnan(se)
-    covariance[unknown], covariance[:, unknown] = np.nan, np.nan
+    # Unknown where an error is.
+    covariance = correlated(deviations(row.dataset, what)[:, 0], own_errors(row.dataset, what)[0])
     out = covariance_array(covariance, {"grid": np.arange(len(row.z))}, facts, row.name)
     return out.assign_coords(grid_value=("grid", row.z, GRID_VALUE))
 
@@ -237,35 +232,23 @@ def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.D
     variables = {}
     for name in names:
         centre, se = centre_of(ensemble, name), own_errors(ensemble, name)
+        values, degrees = members_of(ensemble, name), degrees_of(ensemble, name)
+        # Standard errors within which a curve lies at all points at once.
         quantiles = np.full(centre.shape, np.nan)
-        for number in range(len(centre)):
+        for number, free in enumerate(degrees):
             stream = streams.pop()
-            quantiles[number] = _quantiles(ensemble, name, number, level, n_draws, stream)
+            if origin.is_estimated:
+                joint = joint_of(deviations(ensemble, name)[:, number], se[number], free)
+                quantiles[number] = joint_quantiles(joint, free, level, n_draws, stream)
+            else:
+                largest = largest_of(values[:, number])
+                quantiles[number] = intervals.quantiles(largest, np.array(level))
         ends = intervals.around(centre, quantiles * se)
         dims, values, attrs = _said(band(facts_of(ensemble, name), ends, level), origin)
         if not origin.is_estimated:
             attrs = attrs | {"method": BY_MEMBERS}
         variables[f"{name}_band"] = dims, values, attrs
     return ensemble.assign(variables).assign_coords(BOUNDS)
-
-
-def _quantiles(
-    ensemble: xr.Dataset,
-    name: str,
-    number: int,
-    level: float,
-    n_draws: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Standard errors within which the curve of one feature lies at all points at once."""
-    if origin_of(ensemble).is_estimated:
-        degrees = degrees_of(ensemble, name)[number]
-        away = deviations(ensemble, name)[:, number]
-        joint = joint_of(away, own_errors(ensemble, name)[number], degrees)
-        return joint_quantiles(joint, degrees, level, n_draws, rng)
-    values = members_of(ensemble, name)[:, number]
-    largest = intervals.quantiles(largest_of(values), np.array(level))
-    return np.full(values.shape[1:], float(largest))
 
 
 def largest_of(values: FloatArray) -> FloatArray:
@@ -477,7 +460,7 @@ class _ComparedCurve(NamedTuple):
 
     z: FloatArray
     levels: list[str]
-    evaluate: Callable[[FloatArray], _Values] | None = None
+    evaluate: Callable[[FloatArray], _Values]
     row: Row | None = None
 
 
@@ -493,10 +476,9 @@ def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
         z, evaluate = profile["grid_value"].values, partial(_of_profile, profile)
         return _ComparedCurve(z, levels_in(profile), evaluate)
     effect = one_feature(result, name)
-    if not effect.sizes["bin"]:
-        return _ComparedCurve(np.zeros(0), [])
+    edges = effect.fit.pieces.edges if effect.sizes["bin"] else np.zeros(0)
     levels = level_names(effect) if is_categorical(effect) else []
-    return _ComparedCurve(effect.fit.pieces.edges, levels, partial(_of_effect, effect))
+    return _ComparedCurve(edges, levels, partial(_of_effect, effect))
 
 
 def _of_row(row: Row, z: FloatArray) -> _Values:
@@ -557,8 +539,7 @@ def _of_feature(
     paired: bool,
 ) -> Difference:
     """The difference of the curves of one feature, at points of the grid that both reach."""
-    curves = [side.evaluate for side in sides if side.evaluate is not None and len(side.z)]
-    if len(curves) < len(sides):
+    if not all(len(side.z) for side in sides):
         return no_difference(CONSTANT)
     levels = [side.levels for side in sides]
     if levels[0] != levels[1]:
@@ -569,7 +550,7 @@ def _of_feature(
     z = _points(sides)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = (evaluate(z) for evaluate in curves)
+    first, second = (side.evaluate(z) for side in sides)
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:

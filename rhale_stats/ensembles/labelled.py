@@ -48,14 +48,9 @@ class Error(NamedTuple):
     degrees: FloatArray
 
 
-def variance_kind(ensemble: xr.Dataset) -> str:
-    """How errors are made."""
-    return str(ensemble.attrs["variance"])
-
-
 def error_of(ensemble: xr.Dataset, name: str) -> Error:
     """The error of the estimate of one variable, such as ``curve``."""
-    kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    kind, values = ensemble.attrs["variance"], draws_of(ensemble, name)
     if kind == JACKKNIFE:
         return _jackknife(ensemble, name)
     within = _rows(ensemble, name)
@@ -83,7 +78,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
     For the correlation between points of a curve; variances are those of `error_of`. Unknown values
     count as 0.
     """
-    kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    kind, values = ensemble.attrs["variance"], draws_of(ensemble, name)
     if kind == RUBIN:
         m = len(values)
         away = np.sqrt((1 + 1 / m) / (m - 1)) * (values - members.mean(values))
@@ -192,7 +187,7 @@ class Origin(NamedTuple):
 
 def origin_of(ensemble: xr.Dataset) -> Origin:
     """Where the members come from."""
-    attrs, kind = ensemble.attrs, variance_kind(ensemble)
+    attrs, kind = ensemble.attrs, ensemble.attrs["variance"]
     source = str(attrs.get("source", "refits"))
     if kind == SPREAD:
         if source == DRAWS:
@@ -315,10 +310,8 @@ def size_of(ensemble: xr.Dataset) -> FloatArray:
     """How large every effect is, to put features in order: its importance, where that is known."""
     if "importance" in estimated(ensemble):
         return centre_of(ensemble, "importance")
-    curve = centre_of(ensemble, "curve")
-    finite = np.isfinite(curve)
-    low, high = np.where(finite, curve, np.inf), np.where(finite, curve, -np.inf)
-    return np.where(finite.any(axis=1), high.max(axis=1) - low.min(axis=1), np.nan)
+    curve = pd.DataFrame(centre_of(ensemble, "curve")).replace([-np.inf, np.inf], np.nan)
+    return (curve.max(axis=1) - curve.min(axis=1)).to_numpy()
 
 
 def names_of(result: xr.Dataset) -> xr.Dataset:
@@ -481,9 +474,8 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
         )
     profile = PROFILE.holds(effect)
     effect = effect if profile else _lean(effect)
-    out = {
-        name: np.full(grid.value.shape, np.nan) for name in (ON_GRID[2:] if profile else ON_GRID)
-    }
+    estimates = ("curve",) if profile else ON_GRID
+    out = {name: np.full(grid.value.shape, np.nan) for name in estimates}
     others = []
     for number in range(len(grid.names)):
         row = one_profile(effect, number) if profile else one_feature(effect, number)
@@ -493,24 +485,21 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
         if levels and not profile and level_names(row) != levels:
             others.append(number)
         z = grid.value[number]
-        if isinstance(row, FeatureResult):
-            values_of = _of_effect(row, z, levels)
-        else:
-            values_of = _of_profile(row, z, levels)
-        for name, values in values_of.items():
+        values_at_grid = (
+            _of_effect(row, z, levels)
+            if isinstance(row, FeatureResult)
+            else _of_profile(row, z, levels)
+        )
+        for name, values in values_at_grid.items():
             out.setdefault(name, np.full((len(grid.names), *np.shape(values)), np.nan))
             out[name][number] = values
     out |= {name: effect[name].values.astype(np.float64) for name in TOTALS if name in effect}
     if not profile:
         index = [row.heterogeneity_index for row in each_feature(effect)]
-        out["heterogeneity_index"] = np.array(index)
+        out |= {"heterogeneity_index": np.array(index), "importance": importances(effect)}
     # Sums over steps between levels are others in another order of the levels.
-    for number in others:
-        for name in OF_STEPS:
-            if name in out:
-                out[name][number] = np.nan
-    if not profile:
-        out["importance"] = importances(effect)
+    for name in filter(out.__contains__, OF_STEPS):
+        out[name][others] = np.nan
     return out
 
 
@@ -626,16 +615,18 @@ def labelled(
     )
 
 
+# What variables are, by the end of their names.
+ENDINGS = {
+    "_se_rows": "standard error by the rows of the {}",
+    "_other_model": "{}, by the model of the next fold",
+    "_estimate": "{}, estimate",
+    "": "{}",
+}
+
+
 def _about(name: str) -> dict[str, str]:
     """Long name and units of a variable of the layout."""
-    for ending, words in (
-        ("_se_rows", "standard error by the rows of the {}"),
-        ("_other_model", "{}, by the model of the next fold"),
-        ("_estimate", "{}, estimate"),
-    ):
-        if name.endswith(ending):
-            _, long_name, units = EFFECT_VARIABLES[name.removesuffix(ending)]
-            about = {"long_name": words.format(long_name), "units": units}
-            return {**about, "source": "rows"} if ending == "_se_rows" else about
-    _, long_name, units = EFFECT_VARIABLES[name]
-    return {"long_name": long_name, "units": units}
+    ending = next(filter(name.endswith, ENDINGS))
+    _, long_name, units = EFFECT_VARIABLES[name.removesuffix(ending)]
+    about = {"long_name": ENDINGS[ending].format(long_name), "units": units}
+    return {**about, "source": "rows"} if ending == "_se_rows" else about
