@@ -229,7 +229,11 @@ def main_points(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     if not lines or not lines[0].movement > 0:
         points = ["No feature moves the predictions."]
     elif examined(attrs):
-        points = [*_skill(lines, attrs), *_effects_in_data(lines, attrs), *_not_in_data(lines, attrs)]
+        points = [
+            *_skill(lines, attrs),
+            *_effects_in_data(lines, attrs),
+            *_not_in_data(lines, attrs),
+        ]
     else:
         points = [*_skill(lines, attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
         points += [*_hardly(lines), *_unknown(lines)]
