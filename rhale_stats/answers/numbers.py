@@ -159,7 +159,6 @@ def estimate(
     *,
     short: bool = False,
     digits: int = DIGITS,
-    at_most: int = 9,
 ) -> str:
     """An estimate with its interval, ``1.23 [0.98, 1.48]``, in the same decimals."""
     lower, upper = (float(end) for end in ends)
@@ -173,7 +172,7 @@ def estimate(
     size = max(abs(value), abs(lower), abs(upper))
     digits = min(_short_digits(width), digits) if short else digits
     most = _decimals(size, MAX_DIGITS - 1 if short else MAX_DIGITS)
-    decimals = min(_decimals(width, digits), most, at_most)
+    decimals = min(_decimals(width, digits), most)
     if not MIN_PLAIN <= size < MAX_PLAIN:
         return f"{number(value)} [{number(lower)}, {number(upper)}]"
     return f"{_fixed(value, decimals)} [{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"

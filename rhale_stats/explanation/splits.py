@@ -113,8 +113,8 @@ def splits_of(
         tree = labelled_tree(work, 0, frame.iloc[rows])
         first[name] = _first(tree, n_tests)
         if tree.sizes["node"] > 1:
-            parameters = "parameters" in curves.effect.attrs
-            accepted.append(_split(request, feature_local, tree, level, stream, model=parameters))
+            model = curves.has_parameters
+            accepted.append(_split(request, feature_local, tree, level, stream, model=model))
     return Splits(accepted, first, matrix, search.n_permutations)
 
 
@@ -164,12 +164,11 @@ def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset 
 
 
 def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
-    names = ("pvalue", "best_drop", "loss_drop", "condition_feature", "rule")
-    pvalues, best_drop, drop, columns, rules = [tree.variables[name].values for name in names]
-    pvalue = min(float(pvalues[0]) * n_tests, 1.0)
-    if len(rules) == 1:
-        return "", "", float(best_drop[0]), pvalue
-    return str(columns[1]), str(rules[1]), float(drop[0]), pvalue
+    pvalue = min(float(tree["pvalue"][0]) * n_tests, 1.0)
+    if tree.sizes["node"] == 1:
+        return "", "", float(tree["best_drop"][0]), pvalue
+    column, rule = (str(tree[name].values[1]) for name in ("condition_feature", "rule"))
+    return column, rule, float(tree["loss_drop"][0]), pvalue
 
 
 def _split(
