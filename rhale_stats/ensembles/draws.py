@@ -268,27 +268,21 @@ def _posterior(draws: Any) -> Any:
     return draws
 
 
-def _by_chain(array: xr.DataArray) -> NDArray[Any]:
-    """An array with names of dimensions, over (chain, draw, ...)."""
-    if "draw" not in array.dims:
-        raise ValueError(
-            f"draws must have the dimension 'draw'; {str(array.name)!r} has "
-            f"{', '.join(map(str, array.dims)) or 'none'}. Rename it, or pass arrays."
-        )
-    if "chain" not in array.dims:
-        array = array.expand_dims("chain")
-    return np.asarray(array.transpose("chain", "draw", ...).values)
-
-
 def _chained(draws: Any, by_chain: bool) -> NDArray[Any]:
-    """An array without names of dimensions, over (chain, draw, ...)."""
+    """An array over (chain, draw, ...), by the names of its dimensions where it has them."""
     if isinstance(draws, xr.DataArray):
-        return _by_chain(draws)
-    least = 2 if by_chain else 1
+        if "draw" not in draws.dims:
+            raise ValueError(
+                f"draws must have the dimension 'draw'; {str(draws.name)!r} has "
+                f"{', '.join(map(str, draws.dims)) or 'none'}. Rename it, or pass arrays."
+            )
+        draws = draws if "chain" in draws.dims else draws.expand_dims("chain")
+        return np.asarray(draws.transpose("chain", "draw", ...).values)
     wanted = "(chain, draw, ...)" if by_chain else "(draw, ...)"
     array = np.asarray(draws) if is_listed(draws) else None
-    if array is None or array.dtype.kind not in "fiub" or array.ndim < least:
-        came = shown(draws) if array is None or array.dtype.kind not in "fiub" else f"{array.shape}"
+    is_numeric = array is not None and array.dtype.kind in "fiub"
+    if array is None or not is_numeric or array.ndim < 1 + by_chain:
+        came = f"{array.shape}" if array is not None and is_numeric else shown(draws)
         raise TypeError(
             f"draws must be numbers over {wanted}, a mapping of names to such arrays, or draws of "
             f"ArviZ or xarray with the dimension 'draw'; got {came}."
@@ -558,9 +552,7 @@ class _DrawRequest(NamedTuple):
             result = _by_method(model, self.X, how, alike)
         return _each_output(result, model)
 
-    def _effect(
-        self, local: xr.Dataset, partitions: dict[str, Partition] | None = None
-    ) -> xr.Dataset:
+    def _effect(self, local: xr.Dataset, partitions: dict[str, Partition] | None) -> xr.Dataset:
         """The effect of one member with standard errors, in the bins that are held."""
         if self.method == "pdp":
             return local

@@ -314,7 +314,12 @@ def wald_test(
 
 
 def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple[float, float, str]:
-    """Statistic, p-value, and why there is none, of one feature."""
+    """Statistic, p-value, and why there is none, of one feature.
+
+    The largest |effect| over its standard error is compared with its distribution. Of refits that
+    is the distribution of the members about their mean; of folds that of correlated errors with
+    Student's degrees.
+    """
     row = one_row(ensemble, name)
     if not len(row.z):
         return np.nan, np.nan, CONSTANT
@@ -330,31 +335,21 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     if null == "constant":
         weight = weight - common / common.sum()
     moved = mapped(row, "effect", weight)
-    error = error_of(moved, "effect")
-    return largest_test(moved, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0], origin)
-
-
-def largest_test(
-    ensemble: xr.Dataset, se: FloatArray, degrees: FloatArray, origin: Origin
-) -> tuple[float, float, str]:
-    """The largest |effect| of one feature over its standard error, compared with its distribution.
-
-    Of refits that is the distribution of the members about their mean; of folds that of correlated
-    errors with Student's degrees. Up to rounding there is nothing to test.
-    """
-    centre = centre_of(ensemble, "effect")[0]
+    error, centre = error_of(moved, "effect"), centre_of(moved, "effect")[0]
+    se, degrees = np.sqrt(error.variance[0]), np.asarray(error.degrees)[0]
+    # Up to rounding there is nothing to test.
     least = 1e-9 * float(np.nanmax(np.abs(centre), initial=0.0))
     used = np.isfinite(centre) & (se > least)
     if not used.any():
         return np.nan, np.nan, NO_ERROR
-    scaled = np.abs(centre[used]) / se[used]
-    statistic = float(scaled.max())
+    statistics = np.abs(centre[used]) / se[used]
+    statistic = float(statistics.max())
     if not origin.is_estimated:
-        largest = largest_of(members_of(ensemble, "effect")[:, 0][:, used])
+        largest = largest_of(members_of(moved, "effect")[:, 0][:, used])
         largest = largest[np.isfinite(largest)]
         return statistic, float((1 + np.sum(largest >= statistic)) / (1 + len(largest))), ""
-    joint = joint_of(deviations(ensemble, "effect")[:, 0][:, used], se[used], degrees[used])
-    score = float(intervals.normal_score(scaled, degrees[used]).max())
+    joint = joint_of(deviations(moved, "effect")[:, 0][:, used], se[used], degrees[used])
+    score = float(intervals.normal_score(statistics, degrees[used]).max())
     rng = np.random.default_rng(SEED)
     p_value = intervals.largest_deviation_pvalue(
         joint.covariance, score, joint.degrees, intervals.N_DRAWS, rng
@@ -384,16 +379,16 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
         for name, stream in zip(names, streams, strict=True)
     ]
     origins = [origin_of(result) for result in (a, b) if ENSEMBLE.holds(result)]
-    if not all(origin.is_tested for origin in origins):
+    untested = [origin.interval for origin in origins if not origin.is_tested]
+    if untested:
         differences = [
             difference._replace(p_value=np.nan, reason=difference.reason or NO_P)
             for difference in differences
         ]
     source = f"{_source(a)} against {_source(b)}, {PAIRED if paired else APART}"
     out = labelled_differences(differences, names_of(a), names_of(b), names, source, request)
-    kinds = [origin.interval for origin in origins if not origin.is_tested]
-    for name in ("difference_ci", "difference_band"):
-        out[name].attrs["ci_kind"] = kinds[0] if kinds else "confidence"
+    for name in ("difference_ci", "difference_band") if untested else ():
+        out[name].attrs["ci_kind"] = untested[0]
     return out
 
 
@@ -422,15 +417,15 @@ def _are_paired(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> boo
     """Whether the members of both are compared one by one."""
     both = ENSEMBLE.holds(a) and ENSEMBLE.holds(b)
     sizes = [tuple(result.sizes.get(dim, 0) for dim in ("chain", "draw")) for result in (a, b)]
-    if request.paired is not None:
-        if not both or sizes[0] != sizes[1]:
-            raise ValueError(
-                f"paired must be left out unless a and b have the same members; they have (chain, "
-                f"draw) {sizes[0]} and {sizes[1]}."
-            )
-        return True
-    comparable = both and sizes[0] == sizes[1] and _identity(a) is not None
-    return bool(comparable and _identity(a) == _identity(b))
+    alike = both and sizes[0] == sizes[1]
+    if request.paired is not None and not alike:
+        raise ValueError(
+            f"paired must be left out unless a and b have the same members; they have (chain, "
+            f"draw) {sizes[0]} and {sizes[1]}."
+        )
+    if request.paired is not None or not alike:
+        return alike
+    return _identity(a) is not None and bool(_identity(a) == _identity(b))
 
 
 def _identity(result: xr.Dataset) -> Any:
@@ -558,8 +553,6 @@ def _of_feature(
         error = error_of(apart, "curve")
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
         return difference_of(z, values, both.covariance, both.degrees, request, rng)
-    degrees = intervals.satterthwaite(
-        *[(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
-    )
-    covariance = first.covariance + second.covariance
+    variances = [(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
+    covariance, degrees = first.covariance + second.covariance, intervals.satterthwaite(*variances)
     return difference_of(z, values, covariance, degrees, request, rng)

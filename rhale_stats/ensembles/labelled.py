@@ -290,9 +290,8 @@ def degrees_of(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:
     """Errors along a curve, with one estimate of scale."""
-    finite = degrees[np.isfinite(degrees)]
-    common = float(finite.min()) if len(finite) else np.inf
-    return Joint(correlated(deviations, np.nan_to_num(se)), common)
+    common = np.min(degrees, initial=np.inf, where=np.isfinite(degrees))
+    return Joint(correlated(deviations, np.nan_to_num(se)), float(common))
 
 
 def facts_of(ensemble: xr.Dataset, name: str, *, of_rows: bool = False) -> Facts:

@@ -157,11 +157,7 @@ METHOD_NAMES = {
 
 
 def check_profile(
-    dataset: object,
-    parameter: str = "profile",
-    *,
-    needs: Sequence[str] = (),
-    advice: str = "",
+    dataset: object, parameter: str = "profile", *, needs: Sequence[str] = (), advice: str = ""
 ) -> xr.Dataset:
     """The argument itself, of one output, with the variables that it needs."""
     dataset = check_dataset(dataset, parameter, "pdp, ice, m_plot or shap_dependence")

@@ -204,9 +204,7 @@ def _smoothed(
                     plain[:, :1] - influence[:, :1], weight, frequency=inputs.frequency
                 )
                 others = kernel.mean_of_rows(
-                    whole[gone, None],
-                    inputs.weight_at(gone),
-                    frequency=inputs.frequency,
+                    whole[gone, None], inputs.weight_at(gone), frequency=inputs.frequency
                 )
                 variance = others.variance + constant.variance
                 value = float(others.value[0]) - estimates[-1]["curve_offset"]
@@ -309,13 +307,12 @@ def m_plot(
             cell, edges = axis.x[axis.present].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
             cell, edges = in_bins(rule, axis.name, axis.x[axis.present], weight)
-        n_bins = max(len(edges) - 1, 0)
-        x = kernel.bin_means(axis.x[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
-        axes.append(axis._replace(grid=x.mean, values=x.mean))
-        each = [
-            kernel.bin_means(f[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
-            for f in answers.T
+        n_bins, frequency = max(len(edges) - 1, 0), inputs.frequency
+        x, *each = [
+            kernel.bin_means(values[axis.present], cell, n_bins, weight, frequency=frequency)
+            for values in (axis.x, *answers.T)
         ]
+        axes.append(axis._replace(grid=x.mean, values=x.mean))
         estimates.append(
             _of_bins(each, x.mean, centering)
             | {
@@ -331,11 +328,9 @@ def m_plot(
     several = OUTPUT in out.dims
     values, dims = (answers.T, (OUTPUT, "obs")) if several else (answers[:, 0], ("obs",))
     out["output_value"] = variable("output_value", values, PROFILE, dims)
+    out = inputs.with_rows(out, axes).set_coords(["bin_left", "bin_right"])
     rule_name, parameters = describe(rule)
-    out = inputs.with_rows(out, axes)
-    return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
-        bin_rule=rule_name, bin_parameters=parameters
-    )
+    return out.assign_attrs(bin_rule=rule_name, bin_parameters=parameters)
 
 
 def _of_bins(

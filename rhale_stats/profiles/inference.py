@@ -248,10 +248,7 @@ def with_errors(profile: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
 
 
 def std_error(
-    profile: xr.Dataset,
-    local: xr.Dataset | None,
-    groups: ArrayLike | None,
-    fitted: Fitted | None,
+    profile: xr.Dataset, local: xr.Dataset | None, groups: ArrayLike | None, fitted: Fitted | None
 ) -> xr.Dataset:
     """The profile itself; or with errors by groups of rows, and with parameters of the model."""
     profile, method = with_errors(profile), str(profile.attrs["method"])
@@ -622,14 +619,8 @@ class FromModel:
     def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
         """Change of an M-plot by direction."""
         answers = at_rows(self.quotients)[outputs.rows]
-        weight = outputs.base
-        mean = np.zeros((answers.shape[1], len(outputs.grid)))
-        np.add.at(mean.T, outputs.cell, answers * weight[:, None])
-        total = np.bincount(outputs.cell, weight, len(outputs.grid))
-        mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-        centre = outputs.centre(centering)
-        constant = mean @ (total / total.sum() if centre is None else centre)
-        return np.asarray(mean - constant[:, None])
+        curves = [replace(outputs, values=values).curve(centering) for values in answers.T]
+        return np.nan_to_num(curves)  # bins without rows do not move
 
 
 def groups_of(

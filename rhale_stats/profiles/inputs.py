@@ -23,13 +23,7 @@ from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, e
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_named, default_columns, in_order, levels_of
 from rhale_stats.models.table import Table, Values, Versions, check_column
-from rhale_stats.profiles.data import (
-    GRID_KINDS,
-    N_GRID_OF_PAIR,
-    Grid,
-    ProfileAxis,
-    grids,
-)
+from rhale_stats.profiles.data import GRID_KINDS, N_GRID_OF_PAIR, Grid, ProfileAxis, grids
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
 from rhale_stats.schema.kinds import PROFILE
@@ -486,11 +480,7 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
 
 
 def estimates_of(
-    curve: FloatArray,
-    spread: FloatArray,
-    covariance: FloatArray,
-    offset: float,
-    share: FloatArray,
+    curve: FloatArray, spread: FloatArray, covariance: FloatArray, offset: float, share: FloatArray
 ) -> dict[str, Any]:
     """What a profile says of the curve of one output."""
     return {

@@ -83,17 +83,11 @@ class Curves(_Behind):
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """Statistics of rows drawn as often as ``drawn`` (row, draw) says."""
-        base = self.base
-        total = base.sum()
+        base, total = self.base, self.base.sum()
         lost = 1.0 if self.weight is None or self.frequency else base @ base / total
         correction = total / (total - lost) if total > lost else np.nan
         return kernel.replicates(
-            self.values,
-            self.grid,
-            self.places,
-            base[:, None] * drawn,
-            centering,
-            correction,
+            *(self.values, self.grid, self.places, base[:, None] * drawn, centering, correction),
             themselves=self.derivative,
         )
 
@@ -131,14 +125,9 @@ class BinnedOutputs(_Behind):
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
         """Every bin has rows of its own."""
-        gone = self.means.share == 0
+        gone, centre = self.means.share == 0, self.centre(centering)
         units, degrees, n_units = delta.of_bins(
-            self.values,
-            self.cell,
-            self.means,
-            self.centre(centering),
-            self.weight,
-            group,
+            *(self.values, self.cell, self.means, centre, self.weight, group),
             frequency=self.frequency,
         )
         if group is None:
@@ -156,10 +145,9 @@ class BinnedOutputs(_Behind):
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """The same statistics of rows that were drawn anew."""
-        counts = self.weight is None or self.frequency
-        base = None if counts else self.weight
-        drawn = self.base[:, None] * drawn if counts else drawn
-        centre = self.centre(centering)
+        base, centre = None if self.frequency else self.weight, self.centre(centering)
+        if base is None:
+            drawn = self.base[:, None] * drawn
         return kernel.bin_replicates(self.values, self.cell, self.means, centre, base, drawn)
 
 
@@ -291,23 +279,21 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutpu
 def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
     """ICE curves, or what keeps other rows; refused unless the profile is made of them."""
     method, centering = str(profile.attrs["method"]), str(profile.attrs["centering"])
+    advice = "Make it on the same grid: ice(model, X, ...)."
     if method in KEPT:
         advice = f"The rows of {method} are in its own result: pass that."
-        checked = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
-        if checked.attrs["method"] != method:
-            raise ValueError(
-                f"{parameter} must be what {method} returned, as the profile is; got that of "
-                f"{checked.attrs['method']}."
-            )
-    else:
-        advice = "Make it on the same grid: ice(model, X, ...)."
-        checked = check_profile(rows, parameter, needs=("ice", "x"), advice=advice)
-        kinds = [dataset.attrs.get("ice_kind") == "derivative" for dataset in (checked, profile)]
-        if kinds[0] != kinds[1]:
-            raise ValueError(
-                f"{parameter} and the profile must both be derivatives, or neither; take "
-                f"ice(..., kind='plain') for a profile of pdp."
-            )
+    checked = check_profile(rows, parameter, needs=KEPT.get(method, ("ice", "x")), advice=advice)
+    if method in KEPT and checked.attrs["method"] != method:
+        raise ValueError(
+            f"{parameter} must be what {method} returned, as the profile is; got that of "
+            f"{checked.attrs['method']}."
+        )
+    kinds = {dataset.attrs.get("ice_kind") == "derivative" for dataset in (checked, profile)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{parameter} and the profile must both be derivatives, or neither; take "
+            f"ice(..., kind='plain') for a profile of pdp."
+        )
     for name in feature_names(profile):
         row, other = one_profile(profile, name), one_profile(checked, name)
         same = np.array_equal(row["grid_value"].values, other["grid_value"].values, equal_nan=True)

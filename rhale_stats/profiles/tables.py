@@ -145,10 +145,7 @@ def profile_page(profile: xr.Dataset, most: int) -> Page:
     first = repr(lines[0][0])
     return Page(
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output_text(profile)}",
-        (
-            rows_text(profile),
-            uncertainty_line(profile, "curve", estimated=has_errors),
-        ),
+        (rows_text(profile), uncertainty_line(profile, "curve", estimated=has_errors)),
         (
             table_of(
                 heads,
