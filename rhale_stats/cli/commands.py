@@ -17,6 +17,7 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.answers.numbers import listed
 from rhale_stats.arguments.words import one_line
 from rhale_stats.cli.files import (
     delivered,
@@ -493,11 +494,10 @@ def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
     wrong = [level for level in chosen if level not in values]
     if len(chosen) == 2 and not wrong and chosen[0] != chosen[1]:
         return chosen
-    more = f" and {len(values) - LEVELS_LISTED} more" if len(values) > LEVELS_LISTED else ""
     raise UsageError(
         f"--levels must be two values of {arguments.by}; got "
         f"{', '.join(arguments.levels or ['none'])}. It has "
-        f"{', '.join(values[:LEVELS_LISTED])}{more}."
+        f"{listed(values, LEVELS_LISTED)}."
     )
 
 

@@ -80,16 +80,13 @@ class Formula:
             )
         return [name for name in data.columns if name in {*outcome, *regressors}]
 
-    def checked(
-        self, data: pd.DataFrame, family: str, table: pd.DataFrame | None = None
-    ) -> set[str]:
+    def checked(self, data: pd.DataFrame, family: str, table: pd.DataFrame) -> set[str]:
         """Columns that the right-hand side uses as categorical; ``table`` has those to name."""
         try:
             # Values that are not finite are counted below.
             with np.errstate(all="ignore"):
                 (left, right), sides = self._evaluated(data)
         except Exception as error:
-            table = data if table is None else table
             raise UsageError(
                 f"--formula must be made of columns, functions of patsy, and functions of NumPy "
                 f"as np; {self.text!r} could not be evaluated: {reason(error)}."

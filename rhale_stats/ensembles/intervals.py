@@ -69,7 +69,7 @@ from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names, given_feature
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import GRID_VALUE
 
 
@@ -472,7 +472,7 @@ def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
         return _ComparedCurve(z, levels_in(profile), evaluate)
     effect = one_feature(result, name)
     edges = effect.fit.pieces.edges if effect.sizes["bin"] else np.zeros(0)
-    levels = level_names(effect) if is_categorical(effect) else []
+    levels = level_names(effect) if effect.is_categorical else []
     return _ComparedCurve(edges, levels, partial(_of_effect, effect))
 
 

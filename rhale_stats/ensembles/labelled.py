@@ -374,13 +374,6 @@ TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_
 OF_STEPS = ("average_effect", "average_effect_se_rows", *TOTALS[2:])
 # Attributes that describe one member, and are not those of all.
 OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed", "n_groups")
-# Coordinates that the estimates of one member are read with, and variables that are not needed.
-COORDINATES = (
-    *("feature", "feature_kind", "bin_left", "bin_right", "edge_value"),
-    *("level", "n_levels", "feature_n_groups"),
-)
-AS_VARIABLES = ("bin_left", "bin_right", "edge_value")
-NOT_READ = ("spread", "curve_skew", "effect_skew")
 # Values of one member by name, over (feature, grid) or (feature,).
 Values: TypeAlias = dict[str, FloatArray]
 # These, or why there are none.
@@ -417,7 +410,7 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     names = tuple(feature_names(effects[0]))
     values, levels = [], []
     for number, name in enumerate(names):
-        rows = [_one(effect, number) for effect in effects]
+        rows = [_row(effect, number) for effect in effects]
         kinds = {is_categorical(row) for row in rows if len(_points(row))}
         if len(kinds) > 1:
             raise ValueError(
@@ -432,11 +425,9 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     return MemberGrid(names, padded(values), texts.astype(np.str_))
 
 
-def _one(effect: xr.Dataset, number: int) -> Result:
-    """One feature with little more than what its axis needs: selection of all is slow."""
-    if PROFILE.holds(effect):
-        return one_profile(effect, number)
-    return one_feature(effect[["curve", "n_bins"]], number)
+def _row(effect: xr.Dataset, number: int) -> Result:
+    """One feature of an effect or of a profile."""
+    return one_profile(effect, number) if PROFILE.holds(effect) else one_feature(effect, number)
 
 
 def _points(row: Result) -> FloatArray:
@@ -472,12 +463,11 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
             f"{', '.join(feature_names(effect))} for some."
         )
     profile = PROFILE.holds(effect)
-    effect = effect if profile else _lean(effect)
     estimates = ("curve",) if profile else ON_GRID
     out = {name: np.full(grid.value.shape, np.nan) for name in estimates}
     others = []
     for number in range(len(grid.names)):
-        row = one_profile(effect, number) if profile else one_feature(effect, number)
+        row = _row(effect, number)
         if not len(_points(row)):
             continue
         levels = grid.levels(number)
@@ -500,15 +490,6 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
     for name in filter(out.__contains__, OF_STEPS):
         out[name][others] = np.nan
     return out
-
-
-def _lean(effect: xr.Dataset) -> xr.Dataset:
-    """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
-    names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
-    effect = effect.drop_vars(
-        [*names, *[coordinate for coordinate in effect.coords if coordinate not in COORDINATES]]
-    )
-    return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 
 
 def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str, Any]:

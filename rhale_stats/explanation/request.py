@@ -144,7 +144,7 @@ class Budget:
         allowed = EFFECTS * self.total / max(asked_per_row * row_seconds, 1e-12)
         if n_rows <= max(allowed, MIN_ROWS):
             return n_rows
-        doublings = max(int(np.floor(np.log2(allowed / MIN_ROWS))), 0) if allowed > 0 else 0
+        doublings = int(np.log2(max(allowed / MIN_ROWS, 1)))
         n_kept = min(MIN_ROWS * 2**doublings, n_rows)
         self.cut.append(f"effects are of {n_kept:,} of {n_rows:,} rows, drawn at random")
         return int(n_kept)

@@ -70,7 +70,7 @@ from rhale_stats.profiles.rows import (
     KEPT,
     BinnedOutputs,
     Curves,
-    Shapley,
+    RowsBehind,
     check_curves,
     rows_behind,
 )
@@ -215,9 +215,7 @@ def replicates(
 
 
 def _acceleration(
-    rows_of_feature: Curves | BinnedOutputs | Shapley,
-    centering: str,
-    units: resample.ResampledUnits,
+    rows_of_feature: RowsBehind, centering: str, units: resample.ResampledUnits
 ) -> FloatArray:
     """sum psi^3 / (6 (sum psi^2)^(3/2)) over units, psi the influence of a unit (Efron 1987)."""
     if not len(rows_of_feature.grid):
@@ -596,8 +594,14 @@ class FromModel:
             whole = float(self.rows["weight"].sum())
         return "bin" if (n_obs.values[gone] == whole).all() else "drop"
 
-    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[Curves, FloatArray]:
-        """The ICE curves, and the change of their mean by direction."""
+    def behind(self, name: str, centering: str) -> tuple[RowsBehind, FloatArray]:
+        """The rows of the curve of one feature, and its change by direction."""
+        if self.profile.attrs["method"] == "m_plot":
+            assert self.rows is not None, "M-plots keep their rows"
+            behind = rows_behind(self.rows, name)
+            answers = at_rows(self.quotients)[behind.rows]
+            moved = [replace(behind, values=values).curve(centering) for values in answers.T]
+            return behind, np.nan_to_num(moved)  # bins without rows do not move
         axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
         sums, last_curves = [], []
@@ -607,6 +611,7 @@ class FromModel:
             last_curves.append(curves[-1])
         values = np.concatenate(last_curves)
         total = np.sum(sums, axis=0) / (len(values) if weight is None else weight.sum())
+        derivative = self.profile.attrs.get("ice_kind") == "derivative"
         if derivative:
             total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
         places = inputs.places(axis)
@@ -615,12 +620,6 @@ class FromModel:
             total = total - (total @ centre)[:, None]
         used = np.flatnonzero(inputs.with_curve(axis))
         return Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative), total
-
-    def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
-        """Change of an M-plot by direction."""
-        answers = at_rows(self.quotients)[outputs.rows]
-        curves = [replace(outputs, values=values).curve(centering) for values in answers.T]
-        return np.nan_to_num(curves)  # bins without rows do not move
 
 
 def groups_of(
@@ -665,12 +664,15 @@ def _of_feature(
     row = one_profile(profile, name)
     if not row.sizes["grid"]:
         return {}
-    behind, change = _behind(profile, row, rows, from_model)
-    group = groups_at(code, behind.rows)
-    by_rows, degrees, units = behind.errors(str(profile.attrs["centering"]), group)
-    if from_model is None or change is None:
+    centering = str(profile.attrs["centering"])
+    if from_model is None:
+        assert rows is not None, "groups come with rows"
+        behind = rows_behind(rows, name)
+        by_rows, degrees, _ = behind.errors(centering, groups_at(code, behind.rows))
         se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
         return {"se": se, "cov": by_rows, "df": degrees}
+    behind, change = from_model.behind(name, centering)
+    by_rows, degrees, units = behind.errors(centering, groups_at(code, behind.rows))
     directions, curve = from_model.directions, row["curve"].values
     check_model(change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
     used = from_model.numbers[behind.rows]
@@ -680,21 +682,6 @@ def _of_feature(
     covariances.model[gone] = covariances.model[:, gone] = np.nan
     degrees = directions.degrees(covariances, degrees)
     return errors(covariances) | {"cov": covariances.total, "df": degrees}
-
-
-def _behind(
-    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset | None, from_model: FromModel | None
-) -> tuple[Curves | BinnedOutputs | Shapley, FloatArray | None]:
-    """The rows of the curve of one feature, and its change by direction if the model is asked."""
-    name, centering = str(row["feature"].values), str(profile.attrs["centering"])
-    if from_model is not None and profile.attrs["method"] != "m_plot":
-        derivative = profile.attrs.get("ice_kind") == "derivative"
-        return from_model.curves(name, derivative=derivative, centering=centering)
-    assert rows is not None, "groups come with rows, and M-plots keep theirs"
-    behind = rows_behind(rows, name)
-    if from_model is not None and isinstance(behind, BinnedOutputs):
-        return behind, from_model.bins(behind, centering)
-    return behind, None
 
 
 def influences_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -243,7 +243,10 @@ class Shapley(_Behind):
         return kernel.ProfileReplicates.from_draws(curve, spread, heterogeneity, share, centre)
 
 
-def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutputs | Shapley:
+RowsBehind: TypeAlias = Curves | BinnedOutputs | Shapley
+
+
+def rows_behind(profile: xr.Dataset, feature: str | int) -> RowsBehind:
     """The rows of one feature that have a value of it, or a curve."""
     row = one_profile(profile, feature)
     method, nominal = str(profile.attrs["method"]), is_nominal(row)
