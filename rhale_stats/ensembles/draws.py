@@ -102,11 +102,6 @@ class Members(NamedTuple):
     names: list[str]
     identity: str
 
-    @property
-    def n(self) -> int:
-        """Number of members."""
-        return sum(self.sizes)
-
 
 def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Members:
     """The members, checked; raise ``TypeError`` or ``ValueError`` for what cannot be read."""
@@ -455,7 +450,7 @@ def over_models(
     X = collected(X)
     members = members_of(models, draws, drawn, n_rows_of(X))
     request = _DrawRequest(X, method, features, rule, centering, drawn.n_grid, options)
-    with progress_bar(members.n, "models", "model", progress=progress) as bar:
+    with progress_bar(sum(members.sizes), "models", "model", progress=progress) as bar:
         values, grid, first = request.effects(members, n_jobs, bar.update)
     return _labelled(values, grid, first, members, request)
 
@@ -614,7 +609,7 @@ def _labelled(
         "estimate": "mean over the members",
         "model": "draws of its parameters" if members.source != MODELS else "several models",
         "bins": HELD if request.searches else FIXED,
-        "n_resamples": members.n,
+        "n_resamples": sum(members.sizes),
     }
     if request.rule is not None:
         name, parameters = describe(request.rule)

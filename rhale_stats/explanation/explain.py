@@ -28,7 +28,6 @@ from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread,
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
 from rhale_stats.explanation.outcome import (
-    Examination,
     examine,
     facts_in_data,
     observed_of,
@@ -347,9 +346,11 @@ def _of_one(
         "matters": float(settings.matters),
         "matters_of": "predictions" if y is None else "outcome",
         "level": float(level),
-        **_examined(data),
-        **_units(request, y is not None and kind == "class"),
+        "examined": data.examined,
     }
+    if data.fits is not None and data.skill is not None:
+        answers.attrs |= {"n_fits": data.fits.n_folds * len(data.fits.models), **data.skill}
+    answers.attrs |= _units(request, y is not None and kind == "class")
     each: dict[str, xr.Dataset | None] = {
         "answers": answers,
         "effect": curves.effect,
@@ -387,14 +388,6 @@ def _of_one(
         **answers.attrs,
     }
     return tree
-
-
-def _examined(data: Examination) -> dict[str, Any]:
-    """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
-    if data.fits is None or data.skill is None:
-        return {"examined": data.examined}
-    n_fits = data.fits.n_folds * len(data.fits.models)
-    return {"examined": data.examined, "n_fits": n_fits, **data.skill}
 
 
 def _units(request: ExplainRequest, is_class: bool) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
-from rhale_stats.schema.features import units_in, units_of
+from rhale_stats.schema.features import label_of, units_in, units_of
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import dataset_of
@@ -230,7 +230,7 @@ def answers_of(
             **_of_splits(inputs, name),
             **in_data[position],
             "exception": _exception(inputs, row, position, sizes),
-            "label": label_of(inputs.request, name),
+            "label": label_of(row, name),
             "feature_kind": str(row["feature_kind"].values),
             "feature_units": str(row["feature_units"].values),
         }
@@ -339,12 +339,6 @@ def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> Fl
     # A row without a level has the code -1, and so the last value.
     of_level = dict(zip(names, row["curve"].values, strict=True))
     return np.array([*(of_level.get(text, np.nan) for text in levels.texts), np.nan])[levels.code]
-
-
-def label_of(request: ExplainRequest, name: str) -> str:
-    """The name of a column for people."""
-    labels = request.whole.attrs.get("labels", {})
-    return str(labels.get(name, name)) if isinstance(labels, dict) else name
 
 
 # --- one curve ------------------------------------------------------------------------------------

@@ -187,7 +187,7 @@ def _smoothed(
     estimates: list[dict[str, Any]] = []
     for whole in values:
         behind = Shapley(
-            whole[present], axis.grid, weight, inputs.frequency, rows, places, smoother, None
+            whole[present], axis.grid, weight, inputs.frequency, rows, places, *smoother, None
         )
         curve, spread, influence = behind.smoothed(centering)
         covariance = kernel.mean_of_rows(influence, weight, frequency=inputs.frequency).covariance

@@ -42,7 +42,7 @@ SPREAD_BINS = 20
 class ProfileInputs(Sample):
     """Rows of positive weight, and the columns, and pairs of columns, that have a profile."""
 
-    pairs: Sequence[tuple[int, int]] = ()
+    pairs: Sequence[Sequence[int]] = ()
 
     @classmethod
     def used(
@@ -62,7 +62,13 @@ class ProfileInputs(Sample):
         else:
             empty = pairs and not isinstance(features, str | int | np.integer) and not len(features)
             positions = [] if empty else columns_named(whole.table, features)
-        of_pairs = [_pair_of(pair, whole.table) for pair in pairs]
+        for pair in pairs:
+            if len(pair) != 2:
+                raise TypeError(
+                    f"features must be names, numbers, or pairs of them, as ('a', 'b'); got "
+                    f"{pair!r}."
+                )
+        of_pairs = [columns_named(whole.table, pair) for pair in pairs]
         used = whole if whole.present.all() else whole.take(whole.present)
         if used.weight is not None and not used.frequency:
             # Their squares stay within range.
@@ -148,16 +154,13 @@ class ProfileInputs(Sample):
         if len(grid):
             kind = "discrete" if self.table.is_discrete(position) else "continuous"
             grid = self.table.whole(position, grid, integers=integers)
-        return ProfileAxis(name, position, kind, x, grid, self._grid_values(position, grid), None)
-
-    def _grid_values(self, position: int, grid: FloatArray) -> Values:
-        """Whole numbers stay whole for the model where its column has them."""
-        if isinstance(self.table.data, pd.DataFrame):
+        values: Values = grid
+        # Whole numbers stay whole for the model where its column has them.
+        if isinstance(self.table.data, pd.DataFrame) and (grid == np.round(grid)).all():
             dtype = self.table.dtypes[position]
-            if pd.api.types.is_integer_dtype(dtype) and (grid == np.round(grid)).all():
-                whole: Values = pd.array(grid.astype(np.int64), dtype=dtype)
-                return whole
-        return grid
+            if pd.api.types.is_integer_dtype(dtype):
+                values = pd.array(grid.astype(np.int64), dtype=dtype)
+        return ProfileAxis(name, position, kind, x, grid, values, None)
 
     def _levels(self, name: str, position: int, own_grid: ArrayLike | None) -> ProfileAxis:
         levels = levels_of(self, position)
@@ -303,16 +306,6 @@ class ProfileInputs(Sample):
         kind = self.options.weight_kind
         about = {"long_name": f"{kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
-
-
-def _pair_of(pair: Any, table: Table) -> tuple[int, int]:
-    """The columns of a pair of features."""
-    if len(pair) != 2:
-        raise TypeError(
-            f"features must be names, numbers, or pairs of them, as ('a', 'b'); got {pair!r}."
-        )
-    a, b = columns_named(table, pair)
-    return a, b
 
 
 def _pair_curves(

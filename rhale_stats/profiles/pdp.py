@@ -476,10 +476,13 @@ def pdp_in_chunks(
     shares = [weight / rows.weight for weight in at_points]
     quotients = inputs.quotients(model)
     check_centre(axes, centering)
-    empty = [
-        _from_sample(inputs, quotients, axis, share, centering, squares=not rows.counts)
-        for axis, share in zip(varying, shares, strict=True)
-    ]
+    # Moments without any rows: where curves are centred, and a common origin from the sample.
+    empty, levels = [], centering == "none"
+    for axis, share in zip(varying, shares, strict=True):
+        centre = kernel.centre_of("mean" if levels else centering, axis.grid, share)
+        _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
+        origin = curves[:, 0].mean(axis=1)
+        empty.append(kernel.MomentsOfOutputs(centre, levels, not rows.counts, origin))
     work = partial(_moments_of, model, without_weights, varying, empty)
     moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
     by_name = {}
@@ -557,22 +560,6 @@ def _axes(
         x, integers = inputs.table.column(position), name not in own_grids
         out.append(inputs.axis_of_numbers(name, position, x, grid, integers=integers))
     return out
-
-
-def _from_sample(
-    inputs: ProfileInputs,
-    quotients: DifferenceQuotients,
-    axis: ProfileAxis,
-    share: FloatArray,
-    centering: str,
-    *,
-    squares: bool,
-) -> kernel.MomentsOfOutputs:
-    """Moments of one feature without any rows: where curves are centred, and a common origin."""
-    levels = centering == "none"
-    centre = kernel.centre_of("mean" if levels else centering, axis.grid, share)
-    _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
-    return kernel.MomentsOfOutputs(centre, levels, squares, curves[:, 0].mean(axis=1))
 
 
 # --- in a worker ----------------------------------------------------------------------------------

@@ -153,31 +153,35 @@ class BinnedOutputs(_Behind):
 
 @dataclass(frozen=True)
 class Shapley(_Behind):
-    """The Shapley values of the rows, and the smoother, whose parameter is chosen if it is None."""
+    """The Shapley values of the rows, and what smooths them, its parameter chosen if it is None.
+
+    ``near`` are the rows that the spread is taken over.
+    """
 
     places: kernel.Places
-    smoother: Smoother
+    basis: splines.Basis
+    near: splines.Near
     smoothing: float | None
 
     @cached_property
     def fit(self) -> splines.Smooth:
         """The curve that is not centred, and the residuals."""
         return splines.smooth(
-            self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
+            self.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
         )
 
     def centre(self, centering: str) -> FloatArray:
         """Weights of the points in the constant that centring subtracts."""
         share = self.places.share(self.weight)
-        return kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
+        return kernel.centre_of(centering, np.asarray(self.basis.grid_place), share)
 
     def smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
         """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
-        fit, basis, centre = self.fit, self.smoother.basis, self.centre(centering)
+        fit, centre = self.fit, self.centre(centering)
         curve = fit.curve - centre @ fit.curve
-        spread = self.smoother.near.spread(fit.residual[:, None], self.base[:, None])[:, 0]
+        spread = self.near.spread(fit.residual[:, None], self.base[:, None])[:, 0]
         influence = splines.influences(
-            basis, fit.residual, self.weight, fit.smoothing, frequency=self.frequency
+            self.basis, fit.residual, self.weight, fit.smoothing, frequency=self.frequency
         )
         if centering != "none":
             influence = influence - (influence @ centre)[:, None]
@@ -214,9 +218,9 @@ class Shapley(_Behind):
             degrees = np.minimum(units.degrees, group.degrees)
             return units._replace(moved=group.units_of_clusters(moved), degrees=degrees)
         fit, centre = self.fit, self.centre(centering)
-        basis, smoothing = self.smoother.basis, fit.smoothing
         units = splines.of_groups(
-            basis, fit.residual, self.weight, group, smoothing, centre, frequency=self.frequency
+            *(self.basis, fit.residual, self.weight, group, fit.smoothing, centre),
+            frequency=self.frequency,
         )
         if centering != "mean":
             return units
@@ -231,14 +235,12 @@ class Shapley(_Behind):
         """The same statistics of rows that were drawn anew."""
         weight = self.base[:, None] * drawn
         curve, residual = splines.replicate_curves(
-            self.smoother.basis, self.values, weight, self.fit.smoothing
+            self.basis, self.values, weight, self.fit.smoothing
         )
-        spread = self.smoother.near.spread(residual, weight)
+        spread = self.near.spread(residual, weight)
         share = np.asarray(self.places.hats().T @ weight)
         share /= share.sum(axis=0)
-        centre = None
-        if centering != "mean":
-            centre = kernel.centre_of(centering, self.grid, share[:, 0])
+        centre = None if centering == "mean" else self.centre(centering)
         heterogeneity = np.sqrt(np.sum(np.where(share > 0, share * spread**2, 0.0), axis=0))
         return kernel.ProfileReplicates.from_draws(curve, spread, heterogeneity, share, centre)
 
@@ -276,7 +278,7 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> RowsBehind:
         return Curves(curves[has_curve], grid, weight, frequency, rows, places, derivative)
     smoother = smoother_of(str(row["feature"].values), x, grid, weight, nominal=nominal)
     values, smoothing = row["shap_value"].values[has_curve], float(row["smoothing"])
-    return Shapley(values, grid, weight, frequency, rows, places, smoother, smoothing)
+    return Shapley(values, grid, weight, frequency, rows, places, *smoother, smoothing)
 
 
 def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
@@ -325,27 +327,16 @@ def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") ->
     return checked
 
 
-class Smoother(NamedTuple):
-    """What smooths values of one feature, and where their spread is taken."""
-
-    basis: splines.Basis
-    near: splines.Near
-
-
 def smoother_of(
     name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
-) -> Smoother:
+) -> tuple[splines.Basis, splines.Near]:
     """Splines, or means of levels; spread about them in quantile bins, or at levels."""
     if nominal:
         level = x.astype(np.intp)
-        return Smoother(
-            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
-        )
+        return splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
     cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
-    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
-    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
-    near = splines.near_bins(cell, means, grid)
-    return Smoother(splines.spline_basis(x, weight, grid), near)
+    means = kernel.bin_means(x, cell, max(len(edges) - 1, 1), weight, frequency=False).mean
+    return splines.spline_basis(x, weight, grid), splines.near_bins(cell, means, grid)
 
 
 def in_bins(

@@ -360,7 +360,7 @@ def _feature(
         anchor=f"f-{position}",
         headline=typeset(sentences.headline(line)),
         sentences=tuple(typeset(sentence) for sentence in sentences.sentences(line, attrs)),
-        usual=typeset(sentences.usual_text(line)),
+        usual=typeset(f"{line.usual_from} to {line.usual_to}") if line.usual_to else "",
         split=split if line.split_by else "",
         band=f"simultaneous {percent(float(attrs['level']))} {'interval' if levels else 'band'}",
         groups=_groups(region, places, answers) if region is not None else (),

@@ -20,6 +20,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software, variable
@@ -211,11 +212,8 @@ def dense_truth(
     local = local_effects(model, X, jacobian=jacobian, features=features)
     truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, weighting="rows")
     noise = truth["heterogeneity"] / np.sqrt(truth["n_obs"].where(truth["n_obs"] > 0))
-    _, values, facts = variable(
-        "effect_se", noise.values, source="rows", kind="central limit theorem"
-    )
-    # The dimensions of several outputs too.
-    truth["effect_se"] = noise.dims, values, facts
+    dims, by_rows = tuple(map(str, noise.dims)), {"source": "rows", "kind": "central limit theorem"}
+    truth["effect_se"] = variable("effect_se", noise.values, EFFECT, dims, **by_rows)
     truth.attrs["method"] = "dense truth"
     return truth
 
