@@ -72,12 +72,10 @@ def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
     """The facts of all features in their order, in the units in which people read them."""
     names = [name for name in AnswerLine.__annotations__ if name in answers.variables]
     columns = {name: answers[name].values for name in names}
-    if "split_by" in columns:
-        labels = _labels(answers)
-        columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
-        columns["split_rule"] = np.array(
-            [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
-        )
+    labels = _labels(answers)
+    columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
+    rules = [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
+    columns["split_rule"] = np.array(rules)
     # Percentage points where the output is a probability.
     times = float(answers.attrs.get("shown_times", 1.0))
     in_units = [name for name in names if answers[name].attrs.get("units") == OUTPUT_UNITS]

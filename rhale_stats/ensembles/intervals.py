@@ -78,8 +78,7 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of all estimates, with the parts of the model and of the rows."""
     ensemble = check_ensemble(ensemble)
-    arguments = {"local": local, "groups": groups, "model": fitted}
-    for name, argument in arguments.items():
+    for name, argument in (("local", local), ("groups", groups), ("model", fitted)):
         if argument is not None:
             raise ValueError(
                 f"{name} must be left out for results of several models, whose spread is the "

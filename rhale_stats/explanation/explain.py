@@ -419,9 +419,8 @@ def _settings(inputs: FactInputs) -> dict[str, Any]:
 
 def _regions(splits: Splits) -> dict[str, xr.Dataset]:
     out: dict[str, xr.Dataset] = {}
-    for number, split in enumerate(splits.accepted):
-        about = xr.Dataset(attrs={"feature": split.feature})
-        path = f"regions/{number}"
+    for number, (name, split) in enumerate(splits.accepted.items()):
+        about, path = xr.Dataset(attrs={"feature": name}), f"regions/{number}"
         out |= {path: about, f"{path}/tree": split.tree, f"{path}/effect": split.effect}
         if split.difference is not None:
             out[f"{path}/difference"] = split.difference

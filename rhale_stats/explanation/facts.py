@@ -465,7 +465,7 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
         # The permutation test takes the model as given: it does not go with the other intervals.
         "split_pvalue": np.nan if inputs.curves.has_parameters else pvalue,
     }
-    split = next((split for split in inputs.splits.accepted if split.feature == name), None)
+    split = inputs.splits.accepted.get(name)
     between = None if split is None else split.contrast
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}

@@ -47,7 +47,6 @@ USUAL = (0.1, 0.9)
 class Split(NamedTuple):
     """The tree of a feature whose rows were split, its regions, and the two sides of it."""
 
-    feature: str
     tree: xr.Dataset
     effect: xr.Dataset
     difference: xr.Dataset | None
@@ -59,14 +58,14 @@ class Split(NamedTuple):
 class Splits(NamedTuple):
     """What was found of splits: of every feature tested the facts of its first split."""
 
-    accepted: list[Split]
+    accepted: dict[str, Split]
     # Of every feature that was tested: column, rule, drop, p-value times the number of tests.
     first: dict[str, tuple[str, str, float, float]]
     matrix: xr.Dataset | None
     n_permutations: int
 
 
-NO_SPLITS = Splits([], {}, None, 0)
+NO_SPLITS = Splits({}, {}, None, 0)
 
 
 def splits_of(
@@ -94,7 +93,7 @@ def splits_of(
     )
     local = local.assign_coords({ROW_NUMBER: ("obs", np.arange(request.table.n_rows))})
     has_value = ~np.isnan(local.variables["x"].transpose("feature", "obs").values)
-    accepted, first = [], {}
+    accepted, first = {}, {}
     for number, name in enumerate(searched):
         stream = int(rng.integers(2**53))
         # The time of one tree is known after the first.
@@ -114,7 +113,7 @@ def splits_of(
         first[name] = _first(tree, n_tests)
         if tree.sizes["node"] > 1:
             model = curves.has_parameters
-            accepted.append(_split(request, feature_local, tree, level, stream, model=model))
+            accepted[name] = _split(request, feature_local, tree, level, stream, model=model)
     return Splits(accepted, first, matrix, search.n_permutations)
 
 
@@ -206,7 +205,7 @@ def _split(
     effect = _with_intervals(effect, level)
     if not has_errors:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
-    return Split(str(tree["feature"].values), tree, effect, difference, between)
+    return Split(tree, effect, difference, between)
 
 
 def _with_intervals(effect: xr.Dataset, level: float) -> xr.Dataset:

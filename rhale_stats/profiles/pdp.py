@@ -79,9 +79,7 @@ def _common_grid(
     points: dict[str, Any] = {}
     for axis in inputs.axes(grid, n_grid, grid_kind):
         if axis.pair is not None:
-            points[axis.name] = [
-                None if axis_of_side.levels else axis_of_side.grid for axis_of_side in axis.pair
-            ]
+            points[axis.name] = [None if side.levels else side.grid for side in axis.pair]
         elif axis.levels is None and len(axis.grid) > 1:
             points[axis.name] = axis.grid
     return {"grid": points}

@@ -129,21 +129,20 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
 def profile_page(profile: xr.Dataset, most: int) -> Page:
     """What is printed of a profile: the features of largest importance."""
     table = glance(profile, 0.95)
-    columns = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
-    heads = ["", "importance", "heterog.", "lowest", "highest"]
+    heads = {"importance": "importance", "heterogeneity_output": "heterog."}
+    heads |= {"curve_min": "lowest", "curve_max": "highest"}
     has_errors = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
     if has_errors:
         table["largest_se"] = profile["curve_se"].max("grid").values
-        columns.append("largest_se")
-        heads.append("std err up to")
-    lines = feature_lines(table, columns, table["importance"].to_numpy(), most)
+        heads["largest_se"] = "std err up to"
+    lines = feature_lines(table, heads, table["importance"].to_numpy(), most)
     first = repr(lines[0][0])
     return Page(
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output_text(profile)}",
         (rows_text(profile), uncertainty_line(profile, "curve", estimated=has_errors)),
         (
             table_of(
-                heads,
+                ["", *heads.values()],
                 lines,
                 len(table),
                 "features",

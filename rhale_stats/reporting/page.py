@@ -221,12 +221,10 @@ def _points(content: ReportContent) -> Section:
 def _trust(content: ReportContent) -> Section:
     trust = content.trust
     assert trust is not None
-    tables = []
-    if trust.calibration:
-        names = ("rows", "mean predicted", "mean observed", "observed less predicted")
-        heads = [("prediction", False), *((name, True) for name in names)]
-        caption = "Rows sorted by prediction, in groups of equal size"
-        tables.append(table(caption, heads, trust.calibration))
+    names = ("rows", "mean predicted", "mean observed", "observed less predicted")
+    heads = [("prediction", False), *((name, True) for name in names)]
+    caption = "Rows sorted by prediction, in groups of equal size"
+    tables = [table(caption, heads, trust.calibration)]
     return section("trust", stats=trust.scores, sentences=trust.sentences, tables=tables)
 
 

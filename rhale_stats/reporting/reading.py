@@ -158,8 +158,8 @@ class Trust:
 
     # Names, values and notes.
     scores: tuple[tuple[str, str, str], ...]
-    sentences: tuple[str, ...] = ()
-    calibration: tuple[tuple[str, ...], ...] = ()
+    sentences: tuple[str, ...]
+    calibration: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
@@ -106,10 +106,10 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     for row in each_feature(effect):
         true_row = one_feature(truth, position_of(row.name, true_names))
         scores.append(_scores(row, true_row) if row.sizes["bin"] else dict.fromkeys(SCORES, np.nan))
-    variables: dict[str, Any] = {}
-    for name, (long_name, units) in SCORES.items():
-        values = np.array([of_feature[name] for of_feature in scores])
-        variables[name] = ("feature", values, {"long_name": long_name, "units": units})
+    variables = {
+        name: ("feature", [score[name] for score in scores], {"long_name": what, "units": units})
+        for name, (what, units) in SCORES.items()
+    }
     return xr.Dataset(
         variables,
         {"feature": effect["feature"].variable},
