@@ -336,7 +336,8 @@ def _block(
     """Rows, their curves (output, row, grid), given (row, grid, output), and the rounding."""
     # The largest output shows whether there is anything to look for.
     if not np.isfinite(error).all():
-        sums, advice = np.zeros(n_rows), "See what the model returns at these rows along the grid."
+        sums = np.zeros(n_rows)
+        advice = "See what the model returns at these rows along the grid."
         sums[rows] = curves.sum(axis=(1, 2))
         check_finite(sums, "ICE curves", axis.name, advice)
     return rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
