@@ -72,12 +72,10 @@ def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
     """The facts of all features in their order, in the units in which people read them."""
     names = [name for name in AnswerLine.__annotations__ if name in answers.variables]
     columns = {name: answers[name].values for name in names}
-    if "split_by" in columns:
-        labels = _labels(answers)
-        columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
-        columns["split_rule"] = np.array(
-            [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
-        )
+    labels = _labels(answers)
+    columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
+    rules = [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
+    columns["split_rule"] = np.array(rules)
     # Percentage points where the output is a probability.
     times = float(answers.attrs.get("shown_times", 1.0))
     in_units = [name for name in names if answers[name].attrs.get("units") == OUTPUT_UNITS]
@@ -159,7 +157,6 @@ def estimate(
     *,
     short: bool = False,
     digits: int = DIGITS,
-    at_most: int = 9,
 ) -> str:
     """An estimate with its interval, ``1.23 [0.98, 1.48]``, in the same decimals."""
     lower, upper = (float(end) for end in ends)
@@ -173,7 +170,7 @@ def estimate(
     size = max(abs(value), abs(lower), abs(upper))
     digits = min(_short_digits(width), digits) if short else digits
     most = _decimals(size, MAX_DIGITS - 1 if short else MAX_DIGITS)
-    decimals = min(_decimals(width, digits), most, at_most)
+    decimals = min(_decimals(width, digits), most)
     if not MIN_PLAIN <= size < MAX_PLAIN:
         return f"{number(value)} [{number(lower)}, {number(upper)}]"
     return f"{_fixed(value, decimals)} [{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -41,10 +42,7 @@ COLUMNS = (
 
 
 def tidy(tree: xr.DataTree, _level: float) -> pd.DataFrame:
-    """`tidy` of an explanation: a line a feature, the feature that moves the output most first.
-
-    Of several outputs one after the other.
-    """
+    """`tidy` of an explanation: a line a feature, the feature that moves the output most first."""
     if several := outputs_in(tree):
         frames = [tidy(part, _level) for part in several.values()]
         for label, frame in zip(several, frames, strict=True):
@@ -91,14 +89,9 @@ def summary(tree: xr.DataTree, feature: str | int | None, _level: float) -> Text
         return Text(printed(tree).splitlines(), notes)
     answers = answers_in(tree)
     line = lines_of(answers)[feature_position(answers, feature)]
-    return Text(_paragraph(line, answers), notes)
-
-
-def _paragraph(line: AnswerLine, answers: xr.Dataset) -> list[str]:
-    out: list[str] = []
-    for sentence in (headline(line), *sentences(line, answers.attrs)):
-        out += wrap(sentence, WIDTH, subsequent_indent="  ")
-    return out
+    texts = (headline(line), *sentences(line, answers.attrs))
+    wrapped = (wrap(text, WIDTH, subsequent_indent="  ") for text in texts)
+    return Text(list(chain.from_iterable(wrapped)), notes)
 
 
 def show(tree: xr.DataTree, max_features: int) -> Text:
@@ -115,11 +108,7 @@ MAX_MARKED = 3
 # Longest name of a feature, of its usual values, of what the rows differ by, and of a shape.
 NAME, VALUES, BY, SHAPE = 24, 24, 22, 20
 MARK = " !"
-SHORT = {
-    "cannot tell": "?",
-    "goes up and down": "up and down",
-    "no clear shape": "unclear",
-}
+SHORT = {"cannot tell": "?", "goes up and down": "up and down", "no clear shape": "unclear"}
 
 
 class TextColumn(NamedTuple):
@@ -211,7 +200,7 @@ def _columns(attrs: Mapping[Any, Any], lines: list[AnswerLine], short: bool) -> 
         return signed(line.usual_change, line.usual_change_ci, **how)
 
     if not examined(attrs):
-        matters = TextColumn("matters", lambda line: _mark(line.matters))
+        matters = TextColumn("matters", lambda line: SHORT.get(line.matters, line.matters))
         return [label, values, TextColumn(in_model, of_model, True), matters, rows, shape]
 
     def of_data(line: AnswerLine) -> str:
@@ -241,14 +230,10 @@ def _usual(line: AnswerLine) -> str:
     return cut_within(f"{line.usual_from}, {line.usual_to}", VALUES)
 
 
-def _mark(verdict: str) -> str:
-    return "?" if verdict == "cannot tell" else verdict
-
-
 def rows_cell(line: AnswerLine) -> str:
     """Whether rows differ, in the data or in the model alone, and by which column."""
     if line.rows_differ != YES:
-        return _mark(line.rows_differ)
+        return SHORT.get(line.rows_differ, line.rows_differ)
     if line.differs_in_data == NOT_SHOWN:
         return "model only"
     return cut_within(f"by {line.split_by}" if line.split_by else YES, BY)

@@ -117,11 +117,6 @@ def between(line: AnswerLine) -> str:
     return f"{line.label} from {line.usual_from} to {line.usual_to}{units}"
 
 
-def usual_text(line: AnswerLine) -> str:
-    """The usual values alone, ``21 to 64``."""
-    return f"{line.usual_from} to {line.usual_to}" if line.usual_to else ""
-
-
 def _in_data(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     if line.in_data == NOT_EXAMINED:
         return ""

@@ -17,6 +17,7 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
+from rhale_stats.answers.numbers import listed
 from rhale_stats.arguments.words import one_line
 from rhale_stats.cli.files import (
     delivered,
@@ -60,11 +61,7 @@ class ModelInputs:
 
 
 def inputs_of(arguments: argparse.Namespace) -> ModelInputs:
-    """The model and the rows of a command.
-
-    Raises ``UsageError`` if what was given does not fit together: columns that are not there, a
-    model that cannot predict the rows.
-    """
+    """The model and the rows of a command."""
     return _of_formula(arguments) if arguments.model is None else _of_file(arguments)
 
 
@@ -274,11 +271,7 @@ FORMATS = (
 
 
 def format_of(path: Path, *, trust: bool) -> Format:
-    """The format of a model's file, which may be loaded.
-
-    Raises ``UsageError`` if its suffix is not known, its library is missing, or it runs code and
-    ``--trust`` was not given.
-    """
+    """The format of a model's file, which may be loaded."""
     suffix = path.suffix.lower()
     kind = next((candidate for candidate in FORMATS if suffix in candidate.suffixes), None)
     if kind is None:
@@ -474,7 +467,7 @@ def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, li
             f"--{flags[0]} must come with --by COLUMN and one file of data; two files hold effects "
             f"that are computed already."
         )
-    a, b = (effect_in(path, "A and B") for path in arguments.files)
+    a, b = map(effect_in, arguments.files)
     return a, b, list(map(str, arguments.files))
 
 
@@ -501,27 +494,22 @@ def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
     wrong = [level for level in chosen if level not in values]
     if len(chosen) == 2 and not wrong and chosen[0] != chosen[1]:
         return chosen
-    more = f" and {len(values) - LEVELS_LISTED} more" if len(values) > LEVELS_LISTED else ""
     raise UsageError(
-        f"--levels must be two values of {arguments.by}; got {', '.join(arguments.levels or [])}"
-        f"{'none' if not arguments.levels else ''}. It has "
-        f"{', '.join(values[:LEVELS_LISTED])}{more}."
+        f"--levels must be two values of {arguments.by}; got "
+        f"{', '.join(arguments.levels or ['none'])}. It has "
+        f"{listed(values, LEVELS_LISTED)}."
     )
 
 
-def effect_in(path: Path, what: str) -> xr.Dataset:
-    """The effects in a file: of `fit`, of `explain`, or of another function.
-
-    Raises ``UsageError`` if the file cannot be read, or holds no effects.
-    """
-    tree = read_result(path, what)
-    for group in ("", "effect"):
-        node = tree[group] if group in tree.children else tree
+def effect_in(path: Path) -> xr.Dataset:
+    """The effects in a file: of `fit`, of `explain`, or of another function."""
+    tree = read_result(path, "A and B")
+    for node in (tree, tree.children.get("effect", tree)):
         effect = node.to_dataset()
         if "curve" in effect.variables:
             return effect
     raise UsageError(
-        f"{what} must hold effects, as `fit` and `explain` write them; {path} does not. It has "
+        f"A and B must hold effects, as `fit` and `explain` write them; {path} does not. It has "
         f"{', '.join(map(str, [*tree.children, *tree.data_vars])) or 'nothing'}."
     )
 

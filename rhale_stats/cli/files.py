@@ -37,10 +37,7 @@ HOW_TO_READ: dict[str, dict[str, Any]] = {
 
 
 def read_table(path: Path) -> pd.DataFrame:
-    """A table of rows, in the format that the suffix says.
-
-    Raises ``UsageError`` if the suffix is not known, or the file cannot be read.
-    """
+    """A table of rows, in the format that the suffix says."""
     suffix = path.suffix.lower()
     if suffix in COMPRESSED:
         suffix = path.with_suffix("").suffix.lower()
@@ -78,10 +75,7 @@ def with_readings(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: str) -> pd.DataFrame:
-    """The rows that have all values needed; prints how many do not.
-
-    Raises ``UsageError`` if there are none.
-    """
+    """The rows that have all values needed; prints how many do not."""
     incomplete = data[needed].isna().any(axis=1)
     if incomplete.any():
         print(f"{int(incomplete.sum())} of {len(data)} rows have missing values and are dropped.")
@@ -95,10 +89,7 @@ def without_missing(data: pd.DataFrame, needed: list[str], path: Path, advice: s
 
 
 def read_result(path: Path, what: str) -> xr.DataTree:
-    """A result of this package, with its groups, from netCDF or Zarr.
-
-    Raises ``UsageError`` if the suffix is not known, or the file cannot be read.
-    """
+    """A result of this package, with its groups, from netCDF or Zarr."""
     how = HOW_TO_READ.get(path.suffix.lower())
     if how is None:
         raise UsageError(f"{what} must be a .nc or .zarr file of this package; got {path}.")
@@ -147,11 +138,7 @@ def folder_of(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
 
 
 def files_of(arguments: argparse.Namespace) -> list[Path]:
-    """The files of ``--out``, whose suffixes say what is written. They can be written.
-
-    Raises ``UsageError`` if a file exists and ``--overwrite`` was not given, its folder cannot be
-    written to, or a library is missing.
-    """
+    """The files of ``--out``, whose suffixes say what is written. They can be written."""
     paths: list[Path] = getattr(arguments, "out", None) or []
     for path in paths:
         library = NEEDS.get(path.suffix.lower())
@@ -186,10 +173,7 @@ def _check_existing(path: Path, *, overwrite: bool) -> None:
 
 
 def save(paths: Iterable[Path], writers: Writers) -> None:
-    """Write all files, or none.
-
-    Raises ``FailureError`` if the disk is full, or something else keeps files from being written.
-    """
+    """Write all files, or none."""
     path = Path()
     try:
         with ExitStack() as unfinished:

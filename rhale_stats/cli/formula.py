@@ -43,10 +43,7 @@ class Formula:
 
     @classmethod
     def parsed(cls, text: str, columns: Sequence[object] = ()) -> Formula:
-        """The formula of a text, for a table of these columns.
-
-        Raises ``UsageError`` if the text is not a formula, or has no outcome.
-        """
+        """The formula of a text, for a table of these columns."""
         try:
             description = patsy.ModelDesc.from_formula(text)
             _named(_factors(description.lhs_termlist + description.rhs_termlist), pd.DataFrame())
@@ -72,10 +69,7 @@ class Formula:
         return _named(_factors(self.description.rhs_termlist), data)
 
     def columns(self, data: pd.DataFrame) -> list[str]:
-        """Columns that the formula names, in the order of the data.
-
-        Raises ``UsageError`` if one of the sides names no column.
-        """
+        """Columns that the formula names, in the order of the data."""
         outcome = _named(_factors(self.description.lhs_termlist), data)
         regressors = self.regressors(data)
         if not (outcome and regressors):
@@ -86,20 +80,13 @@ class Formula:
             )
         return [name for name in data.columns if name in {*outcome, *regressors}]
 
-    def checked(
-        self, data: pd.DataFrame, family: str, table: pd.DataFrame | None = None
-    ) -> set[str]:
-        """Columns that the right-hand side uses as categorical; ``table`` has those to name.
-
-        Raises ``UsageError`` if the formula cannot be evaluated, or its outcome is not one of the
-        family's.
-        """
+    def checked(self, data: pd.DataFrame, family: str, table: pd.DataFrame) -> set[str]:
+        """Columns that the right-hand side uses as categorical; ``table`` has those to name."""
         try:
             # Values that are not finite are counted below.
             with np.errstate(all="ignore"):
                 (left, right), sides = self._evaluated(data)
         except Exception as error:
-            table = data if table is None else table
             raise UsageError(
                 f"--formula must be made of columns, functions of patsy, and functions of NumPy "
                 f"as np; {self.text!r} could not be evaluated: {reason(error)}."
@@ -188,11 +175,7 @@ def features_of(
     data: pd.DataFrame,
     chosen: list[str] | None,
 ) -> list[str]:
-    """Features to show. Prints which regressors are left out, and why.
-
-    Raises ``UsageError`` if a requested feature is not a numeric regressor, or there is no
-    continuous regressor.
-    """
+    """Features to show. Prints which regressors are left out, and why."""
     table = as_table(data)
     unfit, discrete = {}, {}
     for name in regressors:

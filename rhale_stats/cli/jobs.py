@@ -74,9 +74,6 @@ def job_of(arguments: argparse.Namespace) -> Job:
     """The fit of a formula to its rows, checked; its features are all regressors.
 
     Prints how many rows are dropped, and the family if none is named.
-
-    Raises ``UsageError`` if the table or the formula cannot be read, columns are missing, or the
-    formula does not give numbers that the family takes.
     """
     table = with_readings(read_table(arguments.data))
     formula = Formula.parsed(arguments.formula, list(table.columns))

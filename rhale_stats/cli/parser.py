@@ -70,7 +70,7 @@ class _Parser(argparse.ArgumentParser):
         words = [word for word in message.partition("(")[0].split() if word[0] in "-'~"]
         meant = [OTHERS[word] for word in words if word in OTHERS]
         options = self._words()
-        for word in map(_plain, words):
+        for word in [typed.rstrip(":.").strip("'") for typed in words]:
             if word not in options:
                 meant += get_close_matches(word, options, n=1, cutoff=0.7)
             meant += [f"{PROGRAM} explain {word}"] if Path(word).is_file() else []
@@ -85,10 +85,6 @@ class _Parser(argparse.ArgumentParser):
                 words += [*action.choices]
                 words += [word for each in action.choices.values() for word in each._words()]
         return words
-
-
-def _plain(word: str) -> str:
-    return word.rstrip(":.").strip("'")
 
 
 # --- what is typed, as values ---------------------------------------------------------------------

@@ -102,11 +102,6 @@ class Members(NamedTuple):
     names: list[str]
     identity: str
 
-    @property
-    def n(self) -> int:
-        """Number of members."""
-        return sum(self.sizes)
-
 
 def members_of(models: Any, draws: Any, options: DrawOptions, n_rows: int) -> Members:
     """The members, checked; raise ``TypeError`` or ``ValueError`` for what cannot be read."""
@@ -268,27 +263,21 @@ def _posterior(draws: Any) -> Any:
     return draws
 
 
-def _by_chain(array: xr.DataArray) -> NDArray[Any]:
-    """An array with names of dimensions, over (chain, draw, ...)."""
-    if "draw" not in array.dims:
-        raise ValueError(
-            f"draws must have the dimension 'draw'; {str(array.name)!r} has "
-            f"{', '.join(map(str, array.dims)) or 'none'}. Rename it, or pass arrays."
-        )
-    if "chain" not in array.dims:
-        array = array.expand_dims("chain")
-    return np.asarray(array.transpose("chain", "draw", ...).values)
-
-
 def _chained(draws: Any, by_chain: bool) -> NDArray[Any]:
-    """An array without names of dimensions, over (chain, draw, ...)."""
+    """An array over (chain, draw, ...), by the names of its dimensions where it has them."""
     if isinstance(draws, xr.DataArray):
-        return _by_chain(draws)
-    least = 2 if by_chain else 1
+        if "draw" not in draws.dims:
+            raise ValueError(
+                f"draws must have the dimension 'draw'; {str(draws.name)!r} has "
+                f"{', '.join(map(str, draws.dims)) or 'none'}. Rename it, or pass arrays."
+            )
+        draws = draws if "chain" in draws.dims else draws.expand_dims("chain")
+        return np.asarray(draws.transpose("chain", "draw", ...).values)
     wanted = "(chain, draw, ...)" if by_chain else "(draw, ...)"
     array = np.asarray(draws) if is_listed(draws) else None
-    if array is None or array.dtype.kind not in "fiub" or array.ndim < least:
-        came = shown(draws) if array is None or array.dtype.kind not in "fiub" else f"{array.shape}"
+    is_numeric = array is not None and array.dtype.kind in "fiub"
+    if array is None or not is_numeric or array.ndim < 1 + by_chain:
+        came = f"{array.shape}" if array is not None and is_numeric else shown(draws)
         raise TypeError(
             f"draws must be numbers over {wanted}, a mapping of names to such arrays, or draws of "
             f"ArviZ or xarray with the dimension 'draw'; got {came}."
@@ -461,7 +450,7 @@ def over_models(
     X = collected(X)
     members = members_of(models, draws, drawn, n_rows_of(X))
     request = _DrawRequest(X, method, features, rule, centering, drawn.n_grid, options)
-    with progress_bar(members.n, "models", "model", progress=progress) as bar:
+    with progress_bar(sum(members.sizes), "models", "model", progress=progress) as bar:
         values, grid, first = request.effects(members, n_jobs, bar.update)
     return _labelled(values, grid, first, members, request)
 
@@ -512,9 +501,7 @@ class _DrawRequest(NamedTuple):
         def told(parts: Sequence[object]) -> None:
             done(len(parts))
 
-        def parts(model: Any) -> list[xr.Dataset]:
-            return self._parts(model, how)
-
+        parts = partial(self._parts, how=how)
         partitions: dict[str, Partition] | None = None
         if self.searches:
             # The local effects of all members have to be there before any bin.
@@ -560,9 +547,7 @@ class _DrawRequest(NamedTuple):
             result = _by_method(model, self.X, how, alike)
         return _each_output(result, model)
 
-    def _effect(
-        self, local: xr.Dataset, partitions: dict[str, Partition] | None = None
-    ) -> xr.Dataset:
+    def _effect(self, local: xr.Dataset, partitions: dict[str, Partition] | None) -> xr.Dataset:
         """The effect of one member with standard errors, in the bins that are held."""
         if self.method == "pdp":
             return local
@@ -587,16 +572,13 @@ def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, A
 
 def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:
     """The members of a portion: outputs of a function of many draws, or one result."""
-    many = isinstance(model, partial) and model.func.__name__ == "_answers_of_all"
-    if not many:
-        if OUTPUT in result.dims:
-            raise ValueError(
-                f"output must name one output here; the models have {result.sizes[OUTPUT]}: "
-                f"{', '.join(map(str, result[OUTPUT].values[:5]))}. Pass output=."
-            )
-        return [result]
     if OUTPUT not in result.dims:
         return [result]
+    if not isinstance(model, partial) or model.func.__name__ != "_answers_of_all":
+        raise ValueError(
+            f"output must name one output here; the models have {result.sizes[OUTPUT]}: "
+            f"{', '.join(map(str, result[OUTPUT].values[:5]))}. Pass output=."
+        )
     labels = [name for name in result.coords if str(name).startswith(OUTPUT)]
     return [
         result.isel({OUTPUT: number}).drop_vars(labels) for number in range(result.sizes[OUTPUT])
@@ -627,7 +609,7 @@ def _labelled(
         "estimate": "mean over the members",
         "model": "draws of its parameters" if members.source != MODELS else "several models",
         "bins": HELD if request.searches else FIXED,
-        "n_resamples": members.n,
+        "n_resamples": sum(members.sizes),
     }
     if request.rule is not None:
         name, parameters = describe(request.rule)

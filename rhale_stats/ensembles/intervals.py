@@ -69,7 +69,7 @@ from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names, given_feature
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import GRID_VALUE
 
 
@@ -78,8 +78,7 @@ def std_error(
 ) -> xr.Dataset:
     """`std_error` of all estimates, with the parts of the model and of the rows."""
     ensemble = check_ensemble(ensemble)
-    arguments = {"local": local, "groups": groups, "model": fitted}
-    for name, argument in arguments.items():
+    for name, argument in (("local", local), ("groups", groups), ("model", fitted)):
         if argument is not None:
             raise ValueError(
                 f"{name} must be left out for results of several models, whose spread is the "
@@ -100,11 +99,8 @@ def with_errors(ensemble: xr.Dataset) -> xr.Dataset:
         facts, error = facts_of(ensemble, name, of_rows=True), error_of(ensemble, name)
         text = f"standard error of the {facts.long_name}"
         about = {"long_name": text, "units": facts.units, "target": facts.target}
-        variables[f"{name}_se"] = (
-            facts.dims,
-            np.sqrt(error.variance),
-            about | {"source": facts.source},
-        )
+        of_both = about | {"source": facts.source}
+        variables[f"{name}_se"] = (facts.dims, np.sqrt(error.variance), of_both)
         if np.isfinite(error.rows).any():
             sources = {"rows": "rows", "model": facts_of(ensemble, name).source}
             for part, values in (("rows", error.rows), ("model", error.model)):
@@ -123,10 +119,8 @@ def vcov(ensemble: xr.Dataset, feature: str | int | None, what: str) -> xr.DataA
     if what not in estimated(ensemble):
         raise ValueError(f"of must be 'curve' for profiles of several models; got {what!r}.")
     row, facts = one_row(ensemble, feature), facts_of(ensemble, what)
-    se = own_errors(row.dataset, what)[0]
-    covariance = correlated(deviations(row.dataset, what)[:, 0], np.nan_to_num(se))
-    unknown = np.isnan(se)
-    covariance[unknown], covariance[:, unknown] = np.nan, np.nan
+    # Unknown where an error is.
+    covariance = correlated(deviations(row.dataset, what)[:, 0], own_errors(row.dataset, what)[0])
     out = covariance_array(covariance, {"grid": np.arange(len(row.z))}, facts, row.name)
     return out.assign_coords(grid_value=("grid", row.z, GRID_VALUE))
 
@@ -237,35 +231,23 @@ def confband(ensemble: xr.Dataset, level: float, n_draws: int, rng: Any) -> xr.D
     variables = {}
     for name in names:
         centre, se = centre_of(ensemble, name), own_errors(ensemble, name)
+        values, degrees = members_of(ensemble, name), degrees_of(ensemble, name)
+        # Standard errors within which a curve lies at all points at once.
         quantiles = np.full(centre.shape, np.nan)
-        for number in range(len(centre)):
+        for number, free in enumerate(degrees):
             stream = streams.pop()
-            quantiles[number] = _quantiles(ensemble, name, number, level, n_draws, stream)
+            if origin.is_estimated:
+                joint = joint_of(deviations(ensemble, name)[:, number], se[number], free)
+                quantiles[number] = joint_quantiles(joint, free, level, n_draws, stream)
+            else:
+                largest = largest_of(values[:, number])
+                quantiles[number] = intervals.quantiles(largest, np.array(level))
         ends = intervals.around(centre, quantiles * se)
         dims, values, attrs = _said(band(facts_of(ensemble, name), ends, level), origin)
         if not origin.is_estimated:
             attrs = attrs | {"method": BY_MEMBERS}
         variables[f"{name}_band"] = dims, values, attrs
     return ensemble.assign(variables).assign_coords(BOUNDS)
-
-
-def _quantiles(
-    ensemble: xr.Dataset,
-    name: str,
-    number: int,
-    level: float,
-    n_draws: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Standard errors within which the curve of one feature lies at all points at once."""
-    if origin_of(ensemble).is_estimated:
-        degrees = degrees_of(ensemble, name)[number]
-        away = deviations(ensemble, name)[:, number]
-        joint = joint_of(away, own_errors(ensemble, name)[number], degrees)
-        return joint_quantiles(joint, degrees, level, n_draws, rng)
-    values = members_of(ensemble, name)[:, number]
-    largest = intervals.quantiles(largest_of(values), np.array(level))
-    return np.full(values.shape[1:], float(largest))
 
 
 def largest_of(values: FloatArray) -> FloatArray:
@@ -331,7 +313,12 @@ def wald_test(
 
 
 def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple[float, float, str]:
-    """Statistic, p-value, and why there is none, of one feature."""
+    """Statistic, p-value, and why there is none, of one feature.
+
+    The largest |effect| over its standard error is compared with its distribution. Of refits that
+    is the distribution of the members about their mean; of folds that of correlated errors with
+    Student's degrees.
+    """
     row = one_row(ensemble, name)
     if not len(row.z):
         return np.nan, np.nan, CONSTANT
@@ -347,31 +334,21 @@ def _tested(ensemble: xr.Dataset, name: str, null: str, origin: Origin) -> tuple
     if null == "constant":
         weight = weight - common / common.sum()
     moved = mapped(row, "effect", weight)
-    error = error_of(moved, "effect")
-    return largest_test(moved, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0], origin)
-
-
-def largest_test(
-    ensemble: xr.Dataset, se: FloatArray, degrees: FloatArray, origin: Origin
-) -> tuple[float, float, str]:
-    """The largest |effect| of one feature over its standard error, compared with its distribution.
-
-    Of refits that is the distribution of the members about their mean; of folds that of correlated
-    errors with Student's degrees. Up to rounding there is nothing to test.
-    """
-    centre = centre_of(ensemble, "effect")[0]
+    error, centre = error_of(moved, "effect"), centre_of(moved, "effect")[0]
+    se, degrees = np.sqrt(error.variance[0]), np.asarray(error.degrees)[0]
+    # Up to rounding there is nothing to test.
     least = 1e-9 * float(np.nanmax(np.abs(centre), initial=0.0))
     used = np.isfinite(centre) & (se > least)
     if not used.any():
         return np.nan, np.nan, NO_ERROR
-    scaled = np.abs(centre[used]) / se[used]
-    statistic = float(scaled.max())
+    statistics = np.abs(centre[used]) / se[used]
+    statistic = float(statistics.max())
     if not origin.is_estimated:
-        largest = largest_of(members_of(ensemble, "effect")[:, 0][:, used])
+        largest = largest_of(members_of(moved, "effect")[:, 0][:, used])
         largest = largest[np.isfinite(largest)]
         return statistic, float((1 + np.sum(largest >= statistic)) / (1 + len(largest))), ""
-    joint = joint_of(deviations(ensemble, "effect")[:, 0][:, used], se[used], degrees[used])
-    score = float(intervals.normal_score(scaled, degrees[used]).max())
+    joint = joint_of(deviations(moved, "effect")[:, 0][:, used], se[used], degrees[used])
+    score = float(intervals.normal_score(statistics, degrees[used]).max())
     rng = np.random.default_rng(SEED)
     p_value = intervals.largest_deviation_pvalue(
         joint.covariance, score, joint.degrees, intervals.N_DRAWS, rng
@@ -401,16 +378,16 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
         for name, stream in zip(names, streams, strict=True)
     ]
     origins = [origin_of(result) for result in (a, b) if ENSEMBLE.holds(result)]
-    if not all(origin.is_tested for origin in origins):
+    untested = [origin.interval for origin in origins if not origin.is_tested]
+    if untested:
         differences = [
             difference._replace(p_value=np.nan, reason=difference.reason or NO_P)
             for difference in differences
         ]
     source = f"{_source(a)} against {_source(b)}, {PAIRED if paired else APART}"
     out = labelled_differences(differences, names_of(a), names_of(b), names, source, request)
-    kinds = [origin.interval for origin in origins if not origin.is_tested]
-    for name in ("difference_ci", "difference_band"):
-        out[name].attrs["ci_kind"] = kinds[0] if kinds else "confidence"
+    for name in ("difference_ci", "difference_band") if untested else ():
+        out[name].attrs["ci_kind"] = untested[0]
     return out
 
 
@@ -439,15 +416,15 @@ def _are_paired(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> boo
     """Whether the members of both are compared one by one."""
     both = ENSEMBLE.holds(a) and ENSEMBLE.holds(b)
     sizes = [tuple(result.sizes.get(dim, 0) for dim in ("chain", "draw")) for result in (a, b)]
-    if request.paired is not None:
-        if not both or sizes[0] != sizes[1]:
-            raise ValueError(
-                f"paired must be left out unless a and b have the same members; they have (chain, "
-                f"draw) {sizes[0]} and {sizes[1]}."
-            )
-        return True
-    comparable = both and sizes[0] == sizes[1] and _identity(a) is not None
-    return bool(comparable and _identity(a) == _identity(b))
+    alike = both and sizes[0] == sizes[1]
+    if request.paired is not None and not alike:
+        raise ValueError(
+            f"paired must be left out unless a and b have the same members; they have (chain, "
+            f"draw) {sizes[0]} and {sizes[1]}."
+        )
+    if request.paired is not None or not alike:
+        return alike
+    return _identity(a) is not None and bool(_identity(a) == _identity(b))
 
 
 def _identity(result: xr.Dataset) -> Any:
@@ -477,7 +454,7 @@ class _ComparedCurve(NamedTuple):
 
     z: FloatArray
     levels: list[str]
-    evaluate: Callable[[FloatArray], _Values] | None = None
+    evaluate: Callable[[FloatArray], _Values]
     row: Row | None = None
 
 
@@ -493,10 +470,9 @@ def _curve(result: xr.Dataset, name: str) -> _ComparedCurve:
         z, evaluate = profile["grid_value"].values, partial(_of_profile, profile)
         return _ComparedCurve(z, levels_in(profile), evaluate)
     effect = one_feature(result, name)
-    if not effect.sizes["bin"]:
-        return _ComparedCurve(np.zeros(0), [])
-    levels = level_names(effect) if is_categorical(effect) else []
-    return _ComparedCurve(effect.fit.pieces.edges, levels, partial(_of_effect, effect))
+    edges = effect.fit.pieces.edges if effect.sizes["bin"] else np.zeros(0)
+    levels = level_names(effect) if effect.is_categorical else []
+    return _ComparedCurve(edges, levels, partial(_of_effect, effect))
 
 
 def _of_row(row: Row, z: FloatArray) -> _Values:
@@ -557,8 +533,7 @@ def _of_feature(
     paired: bool,
 ) -> Difference:
     """The difference of the curves of one feature, at points of the grid that both reach."""
-    curves = [side.evaluate for side in sides if side.evaluate is not None and len(side.z)]
-    if len(curves) < len(sides):
+    if not all(len(side.z) for side in sides):
         return no_difference(CONSTANT)
     levels = [side.levels for side in sides]
     if levels[0] != levels[1]:
@@ -569,7 +544,7 @@ def _of_feature(
     z = _points(sides)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = (evaluate(z) for evaluate in curves)
+    first, second = (side.evaluate(z) for side in sides)
     values = (first.values, second.values)
     rows = [side.row for side in sides]
     if paired and rows[0] is not None and rows[1] is not None:
@@ -577,8 +552,6 @@ def _of_feature(
         error = error_of(apart, "curve")
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
         return difference_of(z, values, both.covariance, both.degrees, request, rng)
-    degrees = intervals.satterthwaite(
-        *[(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
-    )
-    covariance = first.covariance + second.covariance
+    variances = [(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
+    covariance, degrees = first.covariance + second.covariance, intervals.satterthwaite(*variances)
     return difference_of(z, values, covariance, degrees, request, rng)

@@ -48,14 +48,9 @@ class Error(NamedTuple):
     degrees: FloatArray
 
 
-def variance_kind(ensemble: xr.Dataset) -> str:
-    """How errors are made."""
-    return str(ensemble.attrs["variance"])
-
-
 def error_of(ensemble: xr.Dataset, name: str) -> Error:
     """The error of the estimate of one variable, such as ``curve``."""
-    kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    kind, values = ensemble.attrs["variance"], draws_of(ensemble, name)
     if kind == JACKKNIFE:
         return _jackknife(ensemble, name)
     within = _rows(ensemble, name)
@@ -83,7 +78,7 @@ def deviations(ensemble: xr.Dataset, name: str) -> FloatArray:
     For the correlation between points of a curve; variances are those of `error_of`. Unknown values
     count as 0.
     """
-    kind, values = variance_kind(ensemble), draws_of(ensemble, name)
+    kind, values = ensemble.attrs["variance"], draws_of(ensemble, name)
     if kind == RUBIN:
         m = len(values)
         away = np.sqrt((1 + 1 / m) / (m - 1)) * (values - members.mean(values))
@@ -192,7 +187,7 @@ class Origin(NamedTuple):
 
 def origin_of(ensemble: xr.Dataset) -> Origin:
     """Where the members come from."""
-    attrs, kind = ensemble.attrs, variance_kind(ensemble)
+    attrs, kind = ensemble.attrs, ensemble.attrs["variance"]
     source = str(attrs.get("source", "refits"))
     if kind == SPREAD:
         if source == DRAWS:
@@ -295,9 +290,8 @@ def degrees_of(ensemble: xr.Dataset, name: str) -> FloatArray:
 
 def joint_of(deviations: FloatArray, se: FloatArray, degrees: FloatArray) -> Joint:
     """Errors along a curve, with one estimate of scale."""
-    finite = degrees[np.isfinite(degrees)]
-    common = float(finite.min()) if len(finite) else np.inf
-    return Joint(correlated(deviations, np.nan_to_num(se)), common)
+    common = np.min(degrees, initial=np.inf, where=np.isfinite(degrees))
+    return Joint(correlated(deviations, np.nan_to_num(se)), float(common))
 
 
 def facts_of(ensemble: xr.Dataset, name: str, *, of_rows: bool = False) -> Facts:
@@ -315,10 +309,8 @@ def size_of(ensemble: xr.Dataset) -> FloatArray:
     """How large every effect is, to put features in order: its importance, where that is known."""
     if "importance" in estimated(ensemble):
         return centre_of(ensemble, "importance")
-    curve = centre_of(ensemble, "curve")
-    finite = np.isfinite(curve)
-    low, high = np.where(finite, curve, np.inf), np.where(finite, curve, -np.inf)
-    return np.where(finite.any(axis=1), high.max(axis=1) - low.min(axis=1), np.nan)
+    curve = pd.DataFrame(centre_of(ensemble, "curve")).replace([-np.inf, np.inf], np.nan)
+    return (curve.max(axis=1) - curve.min(axis=1)).to_numpy()
 
 
 def names_of(result: xr.Dataset) -> xr.Dataset:
@@ -382,13 +374,6 @@ TOTALS = ("average_effect", "importance", "heterogeneity_index", "heterogeneity_
 OF_STEPS = ("average_effect", "average_effect_se_rows", *TOTALS[2:])
 # Attributes that describe one member, and are not those of all.
 OF_ONE = ("row_fingerprint", "model_calls", "model_rows", "seed", "honest_seed", "n_groups")
-# Coordinates that the estimates of one member are read with, and variables that are not needed.
-COORDINATES = (
-    *("feature", "feature_kind", "bin_left", "bin_right", "edge_value"),
-    *("level", "n_levels", "feature_n_groups"),
-)
-AS_VARIABLES = ("bin_left", "bin_right", "edge_value")
-NOT_READ = ("spread", "curve_skew", "effect_skew")
 # Values of one member by name, over (feature, grid) or (feature,).
 Values: TypeAlias = dict[str, FloatArray]
 # These, or why there are none.
@@ -425,7 +410,7 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     names = tuple(feature_names(effects[0]))
     values, levels = [], []
     for number, name in enumerate(names):
-        rows = [_one(effect, number) for effect in effects]
+        rows = [_row(effect, number) for effect in effects]
         kinds = {is_categorical(row) for row in rows if len(_points(row))}
         if len(kinds) > 1:
             raise ValueError(
@@ -440,11 +425,9 @@ def common_grid(effects: Sequence[xr.Dataset], n_grid: int, what: str) -> Member
     return MemberGrid(names, padded(values), texts.astype(np.str_))
 
 
-def _one(effect: xr.Dataset, number: int) -> Result:
-    """One feature with little more than what its axis needs: selection of all is slow."""
-    if PROFILE.holds(effect):
-        return one_profile(effect, number)
-    return one_feature(effect[["curve", "n_bins"]], number)
+def _row(effect: xr.Dataset, number: int) -> Result:
+    """One feature of an effect or of a profile."""
+    return one_profile(effect, number) if PROFILE.holds(effect) else one_feature(effect, number)
 
 
 def _points(row: Result) -> FloatArray:
@@ -480,47 +463,33 @@ def on_grid(effect: xr.Dataset, grid: MemberGrid) -> Values:
             f"{', '.join(feature_names(effect))} for some."
         )
     profile = PROFILE.holds(effect)
-    effect = effect if profile else _lean(effect)
-    out = {
-        name: np.full(grid.value.shape, np.nan) for name in (ON_GRID[2:] if profile else ON_GRID)
-    }
+    estimates = ("curve",) if profile else ON_GRID
+    out = {name: np.full(grid.value.shape, np.nan) for name in estimates}
     others = []
     for number in range(len(grid.names)):
-        row = one_profile(effect, number) if profile else one_feature(effect, number)
+        row = _row(effect, number)
         if not len(_points(row)):
             continue
         levels = grid.levels(number)
         if levels and not profile and level_names(row) != levels:
             others.append(number)
         z = grid.value[number]
-        if isinstance(row, FeatureResult):
-            values_of = _of_effect(row, z, levels)
-        else:
-            values_of = _of_profile(row, z, levels)
-        for name, values in values_of.items():
+        values_at_grid = (
+            _of_effect(row, z, levels)
+            if isinstance(row, FeatureResult)
+            else _of_profile(row, z, levels)
+        )
+        for name, values in values_at_grid.items():
             out.setdefault(name, np.full((len(grid.names), *np.shape(values)), np.nan))
             out[name][number] = values
     out |= {name: effect[name].values.astype(np.float64) for name in TOTALS if name in effect}
     if not profile:
         index = [row.heterogeneity_index for row in each_feature(effect)]
-        out["heterogeneity_index"] = np.array(index)
+        out |= {"heterogeneity_index": np.array(index), "importance": importances(effect)}
     # Sums over steps between levels are others in another order of the levels.
-    for number in others:
-        for name in OF_STEPS:
-            if name in out:
-                out[name][number] = np.nan
-    if not profile:
-        out["importance"] = importances(effect)
+    for name in filter(out.__contains__, OF_STEPS):
+        out[name][others] = np.nan
     return out
-
-
-def _lean(effect: xr.Dataset) -> xr.Dataset:
-    """An effect as it is read fast: xarray goes through all variables and coordinates each time."""
-    names = [name for name in effect.variables if str(name).startswith(NOT_READ)]
-    effect = effect.drop_vars(
-        [*names, *[coordinate for coordinate in effect.coords if coordinate not in COORDINATES]]
-    )
-    return effect.reset_coords([name for name in effect.coords if name in AS_VARIABLES])
 
 
 def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str, Any]:
@@ -626,16 +595,18 @@ def labelled(
     )
 
 
+# What variables are, by the end of their names.
+ENDINGS = {
+    "_se_rows": "standard error by the rows of the {}",
+    "_other_model": "{}, by the model of the next fold",
+    "_estimate": "{}, estimate",
+    "": "{}",
+}
+
+
 def _about(name: str) -> dict[str, str]:
     """Long name and units of a variable of the layout."""
-    for ending, words in (
-        ("_se_rows", "standard error by the rows of the {}"),
-        ("_other_model", "{}, by the model of the next fold"),
-        ("_estimate", "{}, estimate"),
-    ):
-        if name.endswith(ending):
-            _, long_name, units = EFFECT_VARIABLES[name.removesuffix(ending)]
-            about = {"long_name": words.format(long_name), "units": units}
-            return {**about, "source": "rows"} if ending == "_se_rows" else about
-    _, long_name, units = EFFECT_VARIABLES[name]
-    return {"long_name": long_name, "units": units}
+    ending = next(filter(name.endswith, ENDINGS))
+    _, long_name, units = EFFECT_VARIABLES[name.removesuffix(ending)]
+    about = {"long_name": ENDINGS[ending].format(long_name), "units": units}
+    return {**about, "source": "rows"} if ending == "_se_rows" else about

@@ -302,6 +302,7 @@ def bootstrap_refit(
 
     streams = np.random.default_rng(rng).spawn(n_resamples)
     members = fitted_members(refit, streams, n_jobs, progress, "bootstrap")
+    n_drawn = table.n_units if sizes is None else sum(sizes)
     facts = {
         "method": "bootstrap_refit",
         "scheme": sampling.scheme,
@@ -310,26 +311,16 @@ def bootstrap_refit(
         "model": "fitted again in every replicate",
         "bins": "chosen again in every replicate",
         "variance": sampling.scheme,
-        **_sizes(table, sizes),
-    }
-    chains = chains_of(n_resamples, sampling.chains)
-    return labelled(members, grid, whole, on_grid(whole, grid), chains, facts)
-
-
-def _sizes(table: RefitTable, sizes: Sequence[int] | None) -> dict[str, float]:
-    """Attributes: how many units there are and are drawn, and factors of variances (math [82])."""
-    n_drawn = table.n_units if sizes is None else sum(sizes)
-    out: dict[str, float] = {
         "n_rows": len(table.data),
         "n_units": table.n_units,
         "n_strata": len(table.strata),
         "n_units_drawn": n_drawn,
-        "variance_factor": 1.0,
+        # Factors of variances, math [82].
+        "variance_factor": 1.0 if sizes is None else subsampling_factor(n_drawn, table.n_units),
         "rows_factor": n_drawn / table.n_units,
     }
-    if sizes is not None:
-        out["variance_factor"] = subsampling_factor(n_drawn, table.n_units)
-    return out
+    chains = chains_of(n_resamples, sampling.chains)
+    return labelled(members, grid, whole, on_grid(whole, grid), chains, facts)
 
 
 def fitted_members(
@@ -566,8 +557,8 @@ def _with_other_models(fitted: Sequence[list[Values] | str], n_folds: int) -> li
             for name in (*ON_GRID, *TOTALS):
                 if name in member:
                     absent = np.full_like(member[name], np.nan)
-                    other = absent if isinstance(after, str) else after[1].get(name, absent)
-                    member[f"{name}{OTHER}"] = other
+                    of_next = {} if isinstance(after, str) else after[1]
+                    member[f"{name}{OTHER}"] = of_next.get(name, absent)
         out.append(member)
     return out
 
@@ -575,8 +566,6 @@ def _with_other_models(fitted: Sequence[list[Values] | str], n_folds: int) -> li
 def _pooled(members: Sequence[Member], n_rows: FloatArray) -> dict[str, FloatArray]:
     """Means over the members, weighted by the rows that were held out."""
     sound = [member for member in members if not isinstance(member, str)]
-    weight = np.array(
-        [n for n, member in zip(n_rows, members, strict=True) if not isinstance(member, str)]
-    )
+    weight = n_rows[[not isinstance(member, str) for member in members]]
     names = [name for name in (*ON_GRID, *TOTALS) if name in sound[0]]
     return {name: mean(np.stack([member[name] for member in sound]), weight) for name in names}

@@ -118,7 +118,7 @@ def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Su
     cells = [
         ["Rows:", f"{attrs.get('n_rows', '')}", members, count_of(ensemble)],
         ["Weights:", weights, "Curve centred at:", centering],
-        ["Uncertainty:", uncertainty_of(ensemble), "", ""],
+        ["Uncertainty:", facts_of(ensemble, "curve", of_rows=True).source, "", ""],
     ]
     title = f"{title_of(ensemble)}: {effect} {output_text(ensemble)}"
     notes = [NOTES[kind], *failures, *meanings, *interval_notes(ensemble)]
@@ -135,14 +135,6 @@ def count_of(ensemble: xr.Dataset) -> str:
     """Number of members, and of those that failed."""
     n, failed = int(ensemble["failed"].size), int(ensemble["failed"].sum())
     return f"{n}" + (f" ({failed} failed)" if failed else "")
-
-
-def uncertainty_of(ensemble: xr.Dataset) -> str:
-    """What the standard errors include, in words."""
-    origin = origin_of(ensemble)
-    if origin.contained:
-        return origin.source
-    return f"{origin.source} and rows" if "curve_se_rows" in ensemble else origin.source
 
 
 # Columns of the tables that are printed, and their heads where these are other words.
@@ -225,7 +217,7 @@ def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
         f"{title_of(ensemble)}: effects on {output_text(ensemble)}",
         (
             f"{rows_text(ensemble)}; {count_of(ensemble)} members",
-            f"Uncertainty: {uncertainty_of(ensemble)}",
+            f"Uncertainty: {facts_of(ensemble, 'curve', of_rows=True).source}",
         ),
         (table_of(["", *heads.values()], lines, len(table), "features", note),),
         f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",

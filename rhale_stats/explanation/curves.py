@@ -51,6 +51,11 @@ class FeatureCurves(NamedTuple):
     features: list[Feature]
     check: xr.Dataset | None
 
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the intervals hold the parameters of the model; what cannot is left out."""
+        return "parameters" in self.effect.attrs
+
 
 def n_bins_of(n_effective: float) -> int:
     """Bins of a feature with an axis: 40 where each has 30 rows, else fewer."""
@@ -125,13 +130,11 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
     effect = confband_of(effect, features, level, N_DRAWS, seed).assign_attrs(seed=seed)
     axes, check = request.axes, None
     if axes:
+        axis_effect, axis_local = effect, local
+        if axes != request.features:
+            axis_effect, axis_local = effect.sel(feature=axes), local.sel(feature=axes)
         # Of features with an axis alone there is no covariance of levels.
-        every = axes == request.features
-        axis_effect, axis_local = (
-            (effect, local) if every else (effect.sel(feature=axes), local.sel(feature=axes))
-        )
-        variables = axis_effect.variables
-        empty = [name for name in axis_effect.data_vars if pd.isna(variables[name].values).all()]
+        empty = [name for name, values in axis_effect.items() if pd.isna(values.values).all()]
         check = check_unbiased(axis_local, axis_effect.drop_vars(empty), rng=seed)
     return FeatureCurves(local, effect, features, check)
 
@@ -228,12 +231,7 @@ def row_spread(
     n_curves = budget.curves(min(N_CURVES, request.table.n_rows), per_row, request.row_seconds)
     X, options, rows = request.some(n_curves, rng)
     profile = ice(
-        request.model,
-        X,
-        features=request.features,
-        n_grid=N_POINTS,
-        options=options,
-        progress=False,
+        request.model, X, request.features, n_grid=N_POINTS, options=options, progress=False
     )
     weight = None if request.weight is None else request.weight[rows]
     group = None if request.groups is None else request.groups[rows]
@@ -259,9 +257,7 @@ def row_spread(
                 level,
             )
         )
-    without_rows = profile.drop_vars(
-        [variable for variable in ("ice", "x", "obs", "curve_cov") if variable in profile]
-    )
+    without_rows = profile.drop_vars(["ice", "x", "obs", "curve_cov"], errors="ignore")
     return RowSpread(
         without_rows,
         np.array([spread.spread for spread in spreads]),

@@ -28,7 +28,6 @@ from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread,
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
 from rhale_stats.explanation.outcome import (
-    Examination,
     examine,
     facts_in_data,
     observed_of,
@@ -49,7 +48,6 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.outcome.cross_fitting import name_of_outcome
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_position
-from rhale_stats.schema.levels import is_categorical
 from rhale_stats.schema.padding import filled, padded, stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software
@@ -135,20 +133,17 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
 
 def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
     """Explanations of several outputs as one, each in the group of its label."""
-    groups: dict[str, xr.Dataset | xr.DataTree] = {}
-    effects, first = [], next(iter(parts.values()))
-    for label, part in parts.items():
-        name = label.replace("/", " ").strip() or "output"
-        while name in groups or name == "effect":
-            name = f"output {name}"
-        groups[name] = part
-        effects.append(part["effect"].to_dataset())
+    first = next(iter(parts.values()))
+    effects = [part["effect"].to_dataset() for part in parts.values()]
     for other in effects:
         effects = [filled(effect, other) for effect in effects]
     effect = stack(effects, OUTPUT).assign_coords({OUTPUT: (OUTPUT, list(parts))})
     tree = Explanation.from_dict({"/effect": effect})
-    for name, group in groups.items():
-        tree[name] = group
+    for label, part in parts.items():
+        name = label.replace("/", " ").strip() or "output"
+        while name in tree.children:
+            name = f"output {name}"
+        tree[name] = part
     names = ("matters", "level", "percentiles", "seed", "model", "n_rows", "software", "created")
     tree.attrs = {"method": "explain", "outputs": "\n".join(parts)}
     tree.attrs |= {name: first.attrs[name] for name in names if name in first.attrs}
@@ -342,7 +337,7 @@ def _of_one(
         data = examine(request, settings.outcome, level, streams[5])
         bar.update()
         inputs = inputs._replace(splits=splits, outcome=outcome)
-        in_data = facts_in_data(data, request.features, sizes.rows_differ, request, delta)
+        in_data = facts_in_data(data, sizes.rows_differ, request, delta)
         answers = answers_of(inputs, sizes, streams[1], in_data)
         changes = row_changes(curves)
         bar.update()
@@ -351,9 +346,11 @@ def _of_one(
         "matters": float(settings.matters),
         "matters_of": "predictions" if y is None else "outcome",
         "level": float(level),
-        **_examined(data),
-        **_units(request, y is not None and kind == "class"),
+        "examined": data.examined,
     }
+    if data.fits is not None and data.skill is not None:
+        answers.attrs |= {"n_fits": data.fits.n_folds * len(data.fits.models), **data.skill}
+    answers.attrs |= _units(request, y is not None and kind == "class")
     each: dict[str, xr.Dataset | None] = {
         "answers": answers,
         "effect": curves.effect,
@@ -393,14 +390,6 @@ def _of_one(
     return tree
 
 
-def _examined(data: Examination) -> dict[str, Any]:
-    """Whether effects on the outcome were estimated, or why not, and the skill of the model."""
-    if data.fits is None or data.skill is None:
-        return {"examined": data.examined}
-    n_fits = data.fits.n_folds * len(data.fits.models)
-    return {"examined": data.examined, "n_fits": n_fits, **data.skill}
-
-
 def _units(request: ExplainRequest, is_class: bool) -> dict[str, Any]:
     """In which units numbers are shown: percentage points of a probability."""
     classes = bool(request.output_label) and hasattr(request.model, "classes_")
@@ -415,13 +404,13 @@ def _settings(inputs: FactInputs) -> dict[str, Any]:
     request = inputs.request
     return {
         "n_rows": request.table.n_rows,
-        "n_rows_given": request.n_rows_given,
+        "n_rows_given": request.whole.n_rows,
         "ice_rows": inputs.rows.n_rows,
         "n_permutations": inputs.splits.n_permutations,
         "n_tested": len(inputs.splits.first),
         "groups": "no" if request.groups is None else "yes",
-        "parameters": "yes" if "parameters" in inputs.curves.effect.attrs else "no",
-        "row_name": str(request.sample.whole.attrs.get("row_name", "row")),
+        "parameters": "yes" if inputs.curves.has_parameters else "no",
+        "row_name": str(request.whole.attrs.get("row_name", "row")),
         "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "software": software(),
         "versions": ", ".join(f"{name} {import_module(name).__version__}" for name in VERSIONS),
@@ -430,9 +419,8 @@ def _settings(inputs: FactInputs) -> dict[str, Any]:
 
 def _regions(splits: Splits) -> dict[str, xr.Dataset]:
     out: dict[str, xr.Dataset] = {}
-    for number, split in enumerate(splits.accepted):
-        about = xr.Dataset(attrs={"feature": split.feature})
-        path = f"regions/{number}"
+    for number, (name, split) in enumerate(splits.accepted.items()):
+        about, path = xr.Dataset(attrs={"feature": name}), f"regions/{number}"
         out |= {path: about, f"{path}/tree": split.tree, f"{path}/effect": split.effect}
         if split.difference is not None:
             out[f"{path}/difference"] = split.difference
@@ -471,35 +459,32 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
     columns = [local[name].transpose("feature", "obs").values for name in ("x", "local_effect")]
     for row, _ in curves.features:
         x, g = [values[feature_position(curves.local, row.name)] for values in columns]
-        edges = np.array([0.0, 1.0]) if is_categorical(row) else row.bin_edges
-        if len(edges) < 2 or (is_categorical(row) and int(row["n_levels"]) != 2):
-            continue
-        usable = np.isfinite(x) & np.isfinite(g)
-        number = np.zeros(usable.sum(), dtype=np.int64)
-        if not is_categorical(row):
+        usable, edges, step = np.isfinite(x) & np.isfinite(g), np.array([0.0, 1.0]), 1.0
+        if not row.is_categorical and row.sizes["bin"]:
+            edges = row.bin_edges
             usable &= (x >= edges[0]) & (x <= edges[-1])
+            step = round_step(edges[-1] - edges[0])
+        elif not row.is_categorical or int(row["n_levels"]) != 2:
+            continue
+        # Both levels are one window.
+        number = np.zeros(usable.sum(), dtype=np.int64)
+        if not row.is_categorical:
             number = bin_index(edges, x[usable])
-        step = 1.0 if is_categorical(row) else round_step(edges[-1] - edges[0])
-        own_weight = None if weight is None else weight[usable]
-        changes[row.name] = (step, changes_of_rows(edges, number, g[usable], own_weight))
+        weight_of_rows = None if weight is None else weight[usable]
+        changes[row.name] = (step, changes_of_rows(edges, number, g[usable], weight_of_rows))
     if not changes:
         return None
     each, dims = changes.values(), ("feature", "window")
     # Windows side by side, NaN beyond those of a feature.
     n_obs = padded([change.n_rows for _, change in each])
-    out = xr.Dataset(
-        {
-            "window_left": (dims, padded([change.left for _, change in each])),
-            "window_right": (dims, padded([change.right for _, change in each])),
-            "n_obs": (dims, np.nan_to_num(n_obs).astype(np.int64)),
-            "change": (
-                (*dims, "quantile"),
-                padded([step * change.quantiles for step, change in each]),
-            ),
-            "change_mean": (dims, padded([step * change.mean for step, change in each])),
-            "step": ("feature", [step for step, _ in each]),
-        },
-        {"feature": list(changes), "quantile": list(SHARES)},
-        {"method": "changes of single rows"},
-    )
-    return described(out)
+    quantiles = padded([step * change.quantiles for step, change in each])
+    variables = {
+        "window_left": (dims, padded([change.left for _, change in each])),
+        "window_right": (dims, padded([change.right for _, change in each])),
+        "n_obs": (dims, np.nan_to_num(n_obs).astype(np.int64)),
+        "change": ((*dims, "quantile"), quantiles),
+        "change_mean": (dims, padded([step * change.mean for step, change in each])),
+        "step": ("feature", [step for step, _ in each]),
+    }
+    coords = {"feature": list(changes), "quantile": list(SHARES)}
+    return described(xr.Dataset(variables, coords, {"method": "changes of single rows"}))

@@ -42,7 +42,7 @@ from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature, one_feature
-from rhale_stats.schema.features import units_in, units_of
+from rhale_stats.schema.features import label_of, units_in, units_of
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import dataset_of
@@ -72,14 +72,17 @@ class Inner(NamedTuple):
 
     ``half`` are half-widths of intervals of all differences of two of its values (math [109]).
     ``usual`` are the usual values of the feature as text, from and to, and the change of the curve
-    between them with the ends of its interval; None for levels without an order.
+    between them with the ends of its interval; empty and NaN for levels without an order.
     """
 
     places: FloatArray
     texts: list[str]
     curve: FloatArray
     half: FloatArray
-    usual: tuple[str, str, float, tuple[float, float]] | None
+    usual: tuple[str, str, float, tuple[float, float]]
+
+
+NO_CHANGE = ("", "", np.nan, (np.nan, np.nan))
 
 
 def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -> Inner:
@@ -104,10 +107,9 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
     else:
         names, places = numbers.places(row), np.arange(float(len(curve)))
         share, ordered = row["level_share"].values, str(row["feature_kind"].values) != NOMINAL
-        two = (0, len(curve) - 1) if len(curve) == 2 else inner_range(places, share, USUAL)
-        usual_texts = (
-            [names[int(position)] for position in two] if ordered or len(curve) == 2 else []
-        )
+        two = (0, 1) if len(curve) == 2 else inner_range(places, share, USUAL)
+        has_usual = ordered or len(curve) == 2
+        usual_texts = [names[int(position)] for position in two] if has_usual else []
         ends = weigh[np.array(two, dtype=int)]
         if ordered:
             low, high = inner_range(places, share, percentiles)
@@ -116,7 +118,7 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
         texts = [names[int(place)] for place in places]
     degrees = np.inf if request.groups is None else float(max(request.groups.max(), 1))
     half = half_widths(weigh @ covariance @ weigh.T, level, rng, degrees)
-    usual_change = None
+    usual_change = NO_CHANGE
     if usual_texts:
         step = ends[1] - ends[0]
         # Rounding may leave a variance of no change below 0.
@@ -136,11 +138,8 @@ def shape_of_curve(row: FeatureResult, inner: Inner, matters: str) -> tuple[str,
     curve, half = inner.curve, inner.half
     if row.is_categorical:
         top = int(curve.argmax())
-        near = [
-            text
-            for position, text in enumerate(inner.texts)
-            if not curve[top] - curve[position] > half[top, position]
-        ]
+        is_near = ~(curve[top] - curve > half[top])
+        near = [inner.texts[position] for position in np.flatnonzero(is_near)]
         if len(numbers.places(row)) == 2:
             return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
         if str(row["feature_kind"].values) == NOMINAL:
@@ -231,7 +230,7 @@ def answers_of(
             **_of_splits(inputs, name),
             **in_data[position],
             "exception": _exception(inputs, row, position, sizes),
-            "label": label_of(inputs.request, name),
+            "label": label_of(row, name),
             "feature_kind": str(row["feature_kind"].values),
             "feature_units": str(row["feature_units"].values),
         }
@@ -243,7 +242,7 @@ def answers_of(
     # Levels without an order have no usual values.
     change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
     order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
-    rows_interval = inputs.rows.interval * (np.nan if _has_parameters(inputs) else 1.0)
+    rows_interval = inputs.rows.interval * (np.nan if inputs.curves.has_parameters else 1.0)
     columns: dict[str, tuple[Any, Any]] = {
         "importance": ("feature", sizes.importance),
         "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
@@ -269,11 +268,6 @@ def answers_of(
 
 # What is said of a feature itself.
 LABELS = ("label", "feature_kind", "feature_units")
-
-
-def _has_parameters(inputs: FactInputs) -> bool:
-    """Whether the intervals hold the parameters of the model; what cannot is left out."""
-    return "parameters" in inputs.curves.effect.attrs
 
 
 def _columns(lines: list[Words]) -> dict[str, Any]:
@@ -339,18 +333,12 @@ def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> Fl
     row = one_feature(effect, name)
     if name not in request.levels:
         return row.curve.evaluate(request.table.column(position))
-    levels, names = levels_of(request.sample, position), level_names(row)
+    levels, names = levels_of(request, position), level_names(row)
     if not row.sizes["bin"]:  # one level with weight
         return np.zeros(len(levels.code))
     # A row without a level has the code -1, and so the last value.
     of_level = dict(zip(names, row["curve"].values, strict=True))
     return np.array([*(of_level.get(text, np.nan) for text in levels.texts), np.nan])[levels.code]
-
-
-def label_of(request: ExplainRequest, name: str) -> str:
-    """The name of a column for people."""
-    labels = request.sample.whole.attrs.get("labels", {})
-    return str(labels.get(name, name)) if isinstance(labels, dict) else name
 
 
 # --- one curve ------------------------------------------------------------------------------------
@@ -368,7 +356,7 @@ def _of_curve(
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     inner = inner_of(inputs, row, rng)
     span = range_of(inner.curve, inner.half)
-    usual_from, usual_to, change, change_ci = inner.usual or NO_CHANGE
+    usual_from, usual_to, change, change_ci = inner.usual
     shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
@@ -386,7 +374,6 @@ def _of_curve(
     }
 
 
-NO_CHANGE = ("", "", np.nan, (np.nan, np.nan))
 FLAT: Words = {
     "range": 0.0,
     "range_ci": [0.0, 0.0],
@@ -405,10 +392,9 @@ FLAT: Words = {
 
 def _bias_share(inputs: FactInputs, name: str) -> float:
     check = inputs.curves.check
-    if check is None or name not in check.variables["feature"].values:
+    if check is None or name not in check["feature"].values:
         return np.nan
-    position = check.variables["feature"].values.tolist().index(name)
-    return float(check.variables["bin_error_share_axis"].values[position])
+    return float(check["bin_error_share_axis"].sel(feature=name))
 
 
 def _unreliable(row: FeatureResult) -> str:
@@ -459,11 +445,9 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
 
 def _median(row: FeatureResult, curve: FloatArray) -> float:
     """Median of the curve over the rows: at their levels, or by the middles of the bins."""
-    value = curve
-    shares = row["level_share"].values if row.is_categorical else row.weight_share
-    if not row.is_categorical:
-        value = (curve[:-1] + curve[1:]) / 2
-    share = shares[: len(value)]
+    value, share = (curve[:-1] + curve[1:]) / 2, row.weight_share
+    if row.is_categorical:
+        value, share = curve, row["level_share"].values[: len(curve)]
     order = np.argsort(value)
     return float(value[order][np.searchsorted(np.cumsum(share[order]), share.sum() / 2)])
 
@@ -479,9 +463,9 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
         "split_rule": rule,
         "split_drop": drop,
         # The permutation test takes the model as given: it does not go with the other intervals.
-        "split_pvalue": np.nan if _has_parameters(inputs) else pvalue,
+        "split_pvalue": np.nan if inputs.curves.has_parameters else pvalue,
     }
-    split = next((split for split in inputs.splits.accepted if split.feature == name), None)
+    split = inputs.splits.accepted.get(name)
     between = None if split is None else split.contrast
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
@@ -499,10 +483,8 @@ RESIDUALS = (
 def _fit_differs(inputs: FactInputs, name: str) -> str:
     """The place where the model is off most, of those where it is by more than delta."""
     assert inputs.outcome is not None
-    position, variables = inputs.request.features.index(name), inputs.outcome.variables
-    residual, ends, pvalue, level_names, left, right = [
-        variables[key].values[position] for key in RESIDUALS
-    ]
+    outcome = inputs.outcome.sel(feature=name)
+    residual, ends, pvalue, level_names, left, right = [outcome[key].values for key in RESIDUALS]
     off = (pvalue <= 1 - inputs.level) & (np.abs(residual) > inputs.delta)
     if not off.any():
         return ""

@@ -156,7 +156,7 @@ def _places(request: ExplainRequest, name: str) -> _Places:
     """Where rows are along a feature: its levels, or places of about equal numbers of rows."""
     position = request.table.names.index(name)
     if name in request.levels:
-        levels = levels_of(request.sample, position)
+        levels = levels_of(request, position)
         positions = np.arange(float(len(levels.texts)))
         return _Places(levels.code.astype(np.int64), positions, positions, list(levels.texts))
     x = request.table.column(position)
@@ -219,12 +219,12 @@ def _permuted(
     """Increase of the mean loss as each column is permuted, with intervals [110]."""
     n = request.table.n_rows
     rows = np.arange(n) if n <= PERMUTED_ROWS else np.sort(rng.choice(n, PERMUTED_ROWS, False))
-    model = request.sample.quotients(request.model, probe=False).take(rows)
+    model = request.quotients(request.model, probe=False).take(rows)
     share = request.share[rows] / request.share[rows].sum()
     before = row_losses(observed[rows], request.predicted[rows], kind)
-    groups = None
-    if request.groups is not None:
-        groups = np.unique(request.groups[rows], return_inverse=True)[1]
+    groups = request.groups
+    if groups is not None:
+        groups = np.unique(groups[rows], return_inverse=True)[1]
     n_features = len(request.features)
     increases, ends = np.full(n_features, np.nan), np.full((n_features, 2), np.nan)
     for number, name in enumerate(request.features):
@@ -292,7 +292,7 @@ def examine(
     try:
         fits = cross_fit(
             request.model,
-            request.sample,
+            request,
             request.y,
             groups=request.groups,
             rng=rng,
@@ -300,7 +300,7 @@ def examine(
             most_seconds=seconds,
         )
     except TooLong as error:
-        skill = _skill(error.first, request, level)
+        skill = skill_of(error.first, request.groups, level)
         return Examination(f"{error}; outcome=True does them", error.first, skill)
     except NotRefittable:
         if outcome is True:
@@ -314,7 +314,7 @@ def examine(
             raise
         message = " ".join(str(error).split())[:120]
         return Examination(f"a refit failed ({type(error).__name__}: {message})")
-    skill = _skill(fits, request, level)
+    skill = skill_of(fits, request.groups, level)
     positions = {name: request.table.names.index(name) for name in request.features}
     usable = [name for name in request.features if _is_usable(request, name)]
     effect = effects_of(
@@ -322,18 +322,6 @@ def examine(
     )
     effect = confband(confint(effect, level=level), level=level, rng=rng)
     return Examination("yes", fits, skill, effect)
-
-
-def _skill(fits: CrossFits, request: ExplainRequest, level: float) -> dict[str, float | str]:
-    return skill_of(
-        fits.observed,
-        fits.held_out,
-        fits.folds,
-        fits.kind,
-        fits.sample.share,
-        request.groups,
-        level,
-    )
 
 
 def _is_usable(request: ExplainRequest, name: str) -> bool:
@@ -344,15 +332,11 @@ def _is_usable(request: ExplainRequest, name: str) -> bool:
 
 
 def facts_in_data(
-    examined: Examination,
-    features: list[str],
-    rows_differ: list[str],
-    request: ExplainRequest,
-    delta: float,
+    examined: Examination, rows_differ: list[str], request: ExplainRequest, delta: float
 ) -> list[dict[str, Any]]:
     """The facts of every feature: in the data or not, by how much, and whether rows differ."""
     words = {"in_data": NOT_EXAMINED, "differs_in_data": NOT_EXAMINED}
-    _, fits, skill, effect = examined
+    (_, fits, skill, effect), features = examined, request.features
     if effect is None or fits is None or skill is None:
         return [words for _ in features]
     numbers = {"in_data_change": np.nan, "in_data_ci": [np.nan, np.nan], "in_data_p": np.nan}
@@ -486,16 +470,8 @@ def _unexplained(values: FloatArray, parts: list[FloatArray], weight: FloatArray
     return rest if weight @ rest**2 > 1e-18 * (weight @ values**2) else np.zeros(len(values))
 
 
-def skill_of(
-    observed: FloatArray,
-    held_out: FloatArray,
-    fold: IntArray,
-    kind: str,
-    share: FloatArray,
-    groups: IntArray | None,
-    level: float,
-) -> dict[str, float | str]:
-    """R² or AUC of predictions (repeat, row) by models without the row's fold (repeat, row).
+def skill_of(fits: CrossFits, groups: IntArray | None, level: float) -> dict[str, float | str]:
+    """R² or AUC of predictions by models without the row's fold.
 
     With its interval and a mean loss, as attributes of an explanation; the model ``predicts`` if
     the interval is above no skill.
@@ -504,11 +480,12 @@ def skill_of(
     models of two folds have most of their rows in common (Nadeau and Bengio 2003). Rows without a
     prediction, where there is one fold, are those of its fit: then it is 1 + tested / fitted.
     """
+    observed, held_out, fold, share = fits.observed, fits.held_out, fits.folds, fits.sample.share
     seen = np.isfinite(held_out[0])
     repeats = list(zip(held_out, fold, strict=True))
-    if kind == "class":
+    if fits.kind == "class":
         parts = [_auc(observed, *repeat, share) for repeat in repeats]
-        loss = row_losses(observed, held_out, kind)
+        loss = row_losses(observed, held_out, fits.kind)
         name, no_skill, loss_name = "AUC", 0.5, "log loss"
     else:
         parts = [_r_squared(observed, *repeat, share) for repeat in repeats]

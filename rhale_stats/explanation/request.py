@@ -144,25 +144,22 @@ class Budget:
         allowed = EFFECTS * self.total / max(asked_per_row * row_seconds, 1e-12)
         if n_rows <= max(allowed, MIN_ROWS):
             return n_rows
-        doublings = max(int(np.floor(np.log2(allowed / MIN_ROWS))), 0) if allowed > 0 else 0
+        doublings = int(np.log2(max(allowed / MIN_ROWS, 1)))
         n_kept = min(MIN_ROWS * 2**doublings, n_rows)
         self.cut.append(f"effects are of {n_kept:,} of {n_rows:,} rows, drawn at random")
         return int(n_kept)
 
     def curves(self, n_curves: int, asked_per_row: float, row_seconds: float) -> int:
         """Rows whose own curves are made: ``n_curves``, its half, ..., at least 100."""
-        n_kept, whole = n_curves, n_curves
+        n_kept = n_curves
         while n_kept > MIN_CURVES and n_kept * asked_per_row * row_seconds > ROWS * self.total:
             n_kept = max(n_kept // 2, MIN_CURVES)
-        if n_kept < whole:
-            self.cut.append(f"single curves are of {n_kept} rows instead of {whole}")
+        if n_kept < n_curves:
+            self.cut.append(f"single curves are of {n_kept} rows instead of {n_curves}")
         return n_kept
 
     def check_features(self, n_features: int, copied_seconds: float) -> None:
-        """Raise ``ValueError`` where so many features take too long, and copies for each of them.
-
-        What the model takes is kept to by fewer rows.
-        """
+        """Raise ``ValueError`` where so many features, and copies for each, take too long."""
         needed = n_features * (OF_FEATURE + copied_seconds)
         if needed > SLACK * self.total:
             raise ValueError(
@@ -174,14 +171,11 @@ class Budget:
     def columns(self, n_levels: Mapping[str, int]) -> list[str]:
         """Names of columns whose levels fit into the time, those of fewest levels first."""
         seconds = {name: n * (OF_LEVEL + OF_LEVELS * n) for name, n in n_levels.items()}
-        names, used = [], 0.0
-        for name in sorted(seconds, key=lambda name: seconds[name]):
-            used += seconds[name]
-            if used > self.total:
-                self.cut.append(f"{name} ({n_levels[name]:,} levels) was left out")
-            else:
-                names.append(name)
-        return names
+        names = sorted(seconds, key=lambda name: seconds[name])
+        used = np.cumsum([seconds[name] for name in names])
+        n_kept = int(np.searchsorted(used, self.total, side="right"))
+        self.cut += [f"{name} ({n_levels[name]:,} levels) was left out" for name in names[n_kept:]]
+        return names[:n_kept]
 
     def pairs(self, n_features: int, feature_seconds: float) -> int:
         """Features whose splits by every column are looked for, at so many seconds each."""
@@ -203,18 +197,12 @@ COPIED_SECONDS = 3e-9
 ASKED, PERMUTED = 2, 5
 
 
-@dataclass(frozen=True)
-class ExplainRequest:
-    """The model and the rows of an explanation.
-
-    ``X`` are the rows used, in the form in which the user has them; ``rows`` their numbers.
-    """
+@dataclass(frozen=True, kw_only=True)
+class ExplainRequest(Sample):
+    """The model and the rows of an explanation; ``X`` has the rows used in the form of the user."""
 
     model: Model
     X: Any
-    sample: Sample
-    rows: IntArray
-    n_rows_given: int
     # Names of the features in the order of the table; those whose values are levels.
     features: list[str]
     levels: list[str]
@@ -226,34 +214,14 @@ class ExplainRequest:
     row_seconds: float
 
     @property
-    def table(self) -> Table:
-        """The rows used."""
-        return self.sample.table
-
-    @property
-    def options(self) -> ModelOptions:
-        """Output, scale and weights, of the rows used."""
-        return self.sample.options
-
-    @property
     def axes(self) -> list[str]:
         """Features with an axis, in the order of the table."""
         return [name for name in self.features if name not in self.levels]
 
     @property
-    def weight(self) -> FloatArray | None:
-        """Weights of the rows used."""
-        return self.sample.weight
-
-    @property
-    def share(self) -> FloatArray:
-        """Weights of the rows that sum to 1."""
-        return self.sample.share
-
-    @property
     def counts(self) -> FloatArray | None:
         """How often each row counts, where weights are frequencies."""
-        return self.weight if self.sample.frequency else None
+        return self.weight if self.frequency else None
 
     @property
     def n_effective(self) -> float:
@@ -283,7 +251,7 @@ class ExplainRequest:
         if n_rows >= n:
             return self.X, self.options, np.arange(n)
         rows = np.sort(rng.choice(n, n_rows, replace=False))
-        return *_of_rows(self.sample.take(rows)), rows
+        return *_of_rows(self.take(rows)), rows
 
 
 class SeveralOutputsError(ValueError):
@@ -316,7 +284,6 @@ def request_of(
 ) -> ExplainRequest:
     """Check what was given, and choose rows and features."""
     whole = Sample.from_table(X, options)
-    n_given = whole.table.n_rows
     names, levels, discrete = _features(whole.table, model, columns, budget)
     outcome, codes = groups_and_outcome(whole, y, groups)
     used_rows, options = whole.answerable(model, list(map(whole.table.names.index, names)))
@@ -327,7 +294,7 @@ def request_of(
     n_rows = budget.rows(len(present), answers_per_row, seconds)
     budget.check_features(len(names), ASKED * n_rows * COPIED_SECONDS * len(whole.table.names))
     rows = present if n_rows == len(present) else np.sort(rng.choice(present, n_rows, False))
-    used = whole if len(rows) == n_given else whole.take(rows)
+    used = whole if len(rows) == whole.table.n_rows else whole.take(rows)
     used_X, used_options = (X, options) if used is whole else _of_rows(used)
     used = replace(used, options=used_options)
     answers = used.quotients(model)
@@ -340,19 +307,17 @@ def request_of(
             f"{int((~np.isfinite(predicted)).sum())} of {len(predicted)} rows."
         )
     return ExplainRequest(
-        model,
-        used_X,
-        used,
-        rows,
-        n_given,
-        names,
-        levels,
-        discrete,
-        None if outcome is None else np.asarray(outcome)[rows],
-        None if codes is None else pd.factorize(codes[rows], sort=True)[0].astype(np.int64),
-        predicted[:, 0].astype(np.float64),
-        answers.outputs.label,
-        seconds,
+        **vars(used),
+        model=model,
+        X=used_X,
+        features=names,
+        levels=levels,
+        discrete=discrete,
+        y=None if outcome is None else np.asarray(outcome)[rows],
+        groups=None if codes is None else pd.factorize(codes[rows], sort=True)[0].astype(np.int64),
+        predicted=predicted[:, 0].astype(np.float64),
+        output_label=answers.outputs.label,
+        row_seconds=seconds,
     )
 
 

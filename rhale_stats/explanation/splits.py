@@ -47,7 +47,6 @@ USUAL = (0.1, 0.9)
 class Split(NamedTuple):
     """The tree of a feature whose rows were split, its regions, and the two sides of it."""
 
-    feature: str
     tree: xr.Dataset
     effect: xr.Dataset
     difference: xr.Dataset | None
@@ -59,14 +58,14 @@ class Split(NamedTuple):
 class Splits(NamedTuple):
     """What was found of splits: of every feature tested the facts of its first split."""
 
-    accepted: list[Split]
+    accepted: dict[str, Split]
     # Of every feature that was tested: column, rule, drop, p-value times the number of tests.
     first: dict[str, tuple[str, str, float, float]]
     matrix: xr.Dataset | None
     n_permutations: int
 
 
-NO_SPLITS = Splits([], {}, None, 0)
+NO_SPLITS = Splits({}, {}, None, 0)
 
 
 def splits_of(
@@ -94,7 +93,7 @@ def splits_of(
     )
     local = local.assign_coords({ROW_NUMBER: ("obs", np.arange(request.table.n_rows))})
     has_value = ~np.isnan(local.variables["x"].transpose("feature", "obs").values)
-    accepted, first = [], {}
+    accepted, first = {}, {}
     for number, name in enumerate(searched):
         stream = int(rng.integers(2**53))
         # The time of one tree is known after the first.
@@ -113,8 +112,8 @@ def splits_of(
         tree = labelled_tree(work, 0, frame.iloc[rows])
         first[name] = _first(tree, n_tests)
         if tree.sizes["node"] > 1:
-            parameters = "parameters" in curves.effect.attrs
-            accepted.append(_split(request, feature_local, tree, level, stream, model=parameters))
+            model = curves.has_parameters
+            accepted[name] = _split(request, feature_local, tree, level, stream, model=model)
     return Splits(accepted, first, matrix, search.n_permutations)
 
 
@@ -164,12 +163,11 @@ def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset 
 
 
 def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
-    names = ("pvalue", "best_drop", "loss_drop", "condition_feature", "rule")
-    pvalues, best_drop, drop, columns, rules = [tree.variables[name].values for name in names]
-    pvalue = min(float(pvalues[0]) * n_tests, 1.0)
-    if len(rules) == 1:
-        return "", "", float(best_drop[0]), pvalue
-    return str(columns[1]), str(rules[1]), float(drop[0]), pvalue
+    pvalue = min(float(tree["pvalue"][0]) * n_tests, 1.0)
+    if tree.sizes["node"] == 1:
+        return "", "", float(tree["best_drop"][0]), pvalue
+    column, rule = (str(tree[name].values[1]) for name in ("condition_feature", "rule"))
+    return column, rule, float(tree["loss_drop"][0]), pvalue
 
 
 def _split(
@@ -207,7 +205,7 @@ def _split(
     effect = _with_intervals(effect, level)
     if not has_errors:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
-    return Split(str(tree["feature"].values), tree, effect, difference, between)
+    return Split(tree, effect, difference, between)
 
 
 def _with_intervals(effect: xr.Dataset, level: float) -> xr.Dataset:

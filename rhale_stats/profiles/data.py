@@ -18,8 +18,6 @@ from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import by_name, feature_position, own_facts
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import NOMINAL
-from rhale_stats.schema.variable_table import PROFILE_VARIABLES
-from rhale_stats.schema.variables import variable as labelled
 
 GRID_KINDS = ("quantile", "equal_width")
 N_GRID = 40
@@ -156,25 +154,10 @@ METHOD_NAMES = {
     "m_plot": "M-plot",
     "shap_dependence": "SHAP dependence",
 }
-VARIABLES = PROFILE_VARIABLES
-
-
-def variable(
-    name: str,
-    values: NDArray[np.generic],
-    dims: Sequence[str] | None = None,
-    **facts: str | int | float,
-) -> tuple[tuple[str, ...], NDArray[np.generic], dict[str, str | int | float]]:
-    """A variable of a profile with its dims, names, units and facts."""
-    return labelled(name, values, PROFILE, dims, **facts)
 
 
 def check_profile(
-    dataset: object,
-    parameter: str = "profile",
-    *,
-    needs: Sequence[str] = (),
-    advice: str = "",
+    dataset: object, parameter: str = "profile", *, needs: Sequence[str] = (), advice: str = ""
 ) -> xr.Dataset:
     """The argument itself, of one output, with the variables that it needs."""
     dataset = check_dataset(dataset, parameter, "pdp, ice, m_plot or shap_dependence")

@@ -13,7 +13,6 @@ from rhale_stats.arguments.checks import centering_text, check_choice
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.seeds import source_of
 from rhale_stats.arrays import profiles as kernel
-from rhale_stats.arrays import splines
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
@@ -23,7 +22,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
-from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis, size, variable
+from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis, size
 from rhale_stats.profiles.inputs import (
     BESIDE,
     ProfileInputs,
@@ -34,9 +33,11 @@ from rhale_stats.profiles.inputs import (
     no_rows,
     of_outputs,
 )
-from rhale_stats.profiles.rows import in_bins, smoothed, smoother_of
+from rhale_stats.profiles.rows import Shapley, in_bins, smoother_of
 from rhale_stats.schema.dimensions import OUTPUT
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
+from rhale_stats.schema.variables import variable
 
 
 @validated
@@ -133,19 +134,18 @@ def shap_dependence(
     check_choice("centering", centering, CENTERINGS)
     inputs = ProfileInputs.used(X, features, options)
     axes = inputs.axes(grid, n_grid, grid_kind)
-    quotients, how = None, "given"
     generator, seed = source_of(rng)
-    shap_values = shapley.shap_values
-    errors: list[dict[str, FloatArray]] = []
+    shap_values, quotients, errors = shapley.shap_values, None, None
+    facts: dict[str, Any] = {"shapley": "given", "n_background": 0}
     if shap_values is None:
         quotients = inputs.quotients(model)
         computed = shapley_values(
             model, quotients, shapley, generator, "shap_dependence", progress=progress
         )
-        how = computed.how
         values = [computed.values[:, axis.position].T for axis in axes]
-        if computed.error is not None:
-            errors = [{"shap_value_error": computed.error[:, axis.position].T} for axis in axes]
+        errors = computed.error
+        n_background = size(shapley.background, inputs.table.n_rows)
+        facts = {"shapley": computed.how, "n_background": n_background, "seed": seed}
     else:
         given_values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
         if given_values.ndim == 1 and len(axes) > 1:
@@ -157,17 +157,13 @@ def shap_dependence(
         values = [
             given_column(shap_values, whole, axis.position)[None, inputs.rows] for axis in axes
         ]
-    estimates = [
-        _smoothed(inputs, axis, phi, centering) | {"shap_value": phi} | error
-        for axis, phi, error in zip(axes, values, errors or [{}] * len(axes), strict=True)
-    ]
+    estimates = []
+    for axis, phi in zip(axes, values, strict=True):
+        estimates.append(_smoothed(inputs, axis, phi, centering) | {"shap_value": phi})
+        if errors is not None:
+            estimates[-1]["shap_value_error"] = errors[:, axis.position].T
     out = inputs.labelled(axes, estimates, quotients, method="shap_dependence", centering=centering)
-    return inputs.with_rows(out, axes).assign_attrs(
-        grid_kind=grid_kind,
-        shapley=how,
-        n_background=size(shapley.background, inputs.table.n_rows) if quotients is not None else 0,
-        **({"seed": seed} if quotients is not None else {}),
-    )
+    return inputs.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, **facts)
 
 
 def _smoothed(
@@ -187,29 +183,28 @@ def _smoothed(
     places = inputs.places(axis, present)
     share = places.share(weight)
     smoother = smoother_of(axis.name, x, axis.grid, weight, nominal=nominal)
+    rows = np.flatnonzero(present)
     estimates: list[dict[str, Any]] = []
     for whole in values:
-        phi = whole[present]
-        fit = splines.smooth(smoother.basis, phi, weight, None, frequency=inputs.frequency)
-        curve, spread, influence = smoothed(
-            smoother, fit, places, weight, centering, inputs.frequency
+        behind = Shapley(
+            whole[present], axis.grid, weight, inputs.frequency, rows, places, *smoother, None
         )
+        curve, spread, influence = behind.smoothed(centering)
         covariance = kernel.mean_of_rows(influence, weight, frequency=inputs.frequency).covariance
-        offset = float(fit.curve @ kernel.centre_of(centering, axis.grid, share))
+        offset = float(behind.fit.curve @ kernel.centre_of(centering, axis.grid, share))
         estimates.append(
-            estimates_of(curve, spread, covariance, offset, share) | {"smoothing": fit.smoothing}
+            estimates_of(curve, spread, covariance, offset, share)
+            | {"smoothing": behind.fit.smoothing}
         )
         if inputs.missing == "bin":
             estimates[-1] |= dict.fromkeys(BESIDE, np.nan)
             if gone.any():
-                plain = smoothed(smoother, fit, places, weight, "none", inputs.frequency)[2]
+                plain = behind.smoothed("none")[2]
                 constant = kernel.mean_of_rows(
                     plain[:, :1] - influence[:, :1], weight, frequency=inputs.frequency
                 )
                 others = kernel.mean_of_rows(
-                    whole[gone, None],
-                    inputs.weight_at(gone),
-                    frequency=inputs.frequency,
+                    whole[gone, None], inputs.weight_at(gone), frequency=inputs.frequency
                 )
                 variance = others.variance + constant.variance
                 value = float(others.value[0]) - estimates[-1]["curve_offset"]
@@ -312,13 +307,12 @@ def m_plot(
             cell, edges = axis.x[axis.present].astype(np.intp), np.arange(len(axis.grid) + 1) - 0.5
         else:
             cell, edges = in_bins(rule, axis.name, axis.x[axis.present], weight)
-        n_bins = max(len(edges) - 1, 0)
-        x = kernel.bin_means(axis.x[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
-        axes.append(axis._replace(grid=x.mean, values=x.mean))
-        each = [
-            kernel.bin_means(f[axis.present], cell, n_bins, weight, frequency=inputs.frequency)
-            for f in answers.T
+        n_bins, frequency = max(len(edges) - 1, 0), inputs.frequency
+        x, *each = [
+            kernel.bin_means(values[axis.present], cell, n_bins, weight, frequency=frequency)
+            for values in (axis.x, *answers.T)
         ]
+        axes.append(axis._replace(grid=x.mean, values=x.mean))
         estimates.append(
             _of_bins(each, x.mean, centering)
             | {
@@ -333,12 +327,10 @@ def m_plot(
     out = inputs.labelled(axes, estimates, quotients, method="m_plot", centering=centering)
     several = OUTPUT in out.dims
     values, dims = (answers.T, (OUTPUT, "obs")) if several else (answers[:, 0], ("obs",))
-    out["output_value"] = variable("output_value", values, dims)
+    out["output_value"] = variable("output_value", values, PROFILE, dims)
+    out = inputs.with_rows(out, axes).set_coords(["bin_left", "bin_right"])
     rule_name, parameters = describe(rule)
-    out = inputs.with_rows(out, axes)
-    return out.set_coords(["bin_left", "bin_right"]).assign_attrs(
-        bin_rule=rule_name, bin_parameters=parameters
-    )
+    return out.assign_attrs(bin_rule=rule_name, bin_parameters=parameters)
 
 
 def _of_bins(

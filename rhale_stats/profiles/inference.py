@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
 from rhale_stats.arguments.rows import as_numbers
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign, row_groups, units_text
 from rhale_stats.arguments.times import as_values
-from rhale_stats.arrays import intervals, quadratic, resample
+from rhale_stats.arrays import delta, intervals, quadratic, resample
 from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.survey import SamplingDesign
@@ -44,6 +44,7 @@ from rhale_stats.inference.parameters import (
     Directions,
     check_model,
     errors,
+    options_of,
     refuse_shared,
     sources,
 )
@@ -60,35 +61,33 @@ from rhale_stats.inference.results import (
     labelled_test,
     no_difference,
 )
-from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
 from rhale_stats.printing.text import number_text
 from rhale_stats.profiles.data import (
     N_GRID,
-    VARIABLES,
     ProfileAxis,
     check_profile,
     is_nominal,
     levels_in,
     one_profile,
     pair_of,
-    variable,
 )
 from rhale_stats.profiles.inputs import ProfileInputs, at_rows
 from rhale_stats.profiles.rows import (
     KEPT,
     BinnedOutputs,
     Curves,
-    Shapley,
+    RowsBehind,
     check_curves,
     rows_behind,
 )
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import level_text
 from rhale_stats.schema.padding import padded
-from rhale_stats.schema.variables import OUTPUT_UNITS
+from rhale_stats.schema.variables import OUTPUT_UNITS, variable
 
 
 def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Dataset:
@@ -125,16 +124,12 @@ def one_relative(profile: xr.Dataset, feature: str | int, value: Any) -> xr.Data
     out = out.drop_vars(["curve_se_rows", "curve_ci_rows"], errors="ignore")
     out["curve_se"] = row["curve_se"].copy(data=se)
     estimates = {"curve": estimate_of(out, "curve", degrees, long_name="the curve")}
-    levels = {
-        end: float(row[end].attrs.get("ci_prob", 0.95))
-        for end in ("curve_ci", "curve_band")
-        if end in row
-    }
-    if "curve_ci" in levels:
-        out = with_intervals(out, estimates, levels["curve_ci"], "normal")
-    if "curve_band" in levels:
-        level, rng = levels["curve_band"], np.random.default_rng(0)
-        joint = of_one_scale(covariance, degrees)
+    if "curve_ci" in row:
+        level = float(row["curve_ci"].attrs.get("ci_prob", 0.95))
+        out = with_intervals(out, estimates, level, "normal")
+    if "curve_band" in row:
+        level = float(row["curve_band"].attrs.get("ci_prob", 0.95))
+        joint, rng = of_one_scale(covariance, degrees), np.random.default_rng(0)
         quantiles = joint_quantiles(joint, degrees, level, intervals.N_DRAWS, rng)
         out = with_bands(out, estimates, {"curve": quantiles}, level)
     return out
@@ -178,8 +173,8 @@ def _place(row: xr.Dataset, value: Any) -> FloatArray:
 # --- bootstrap of profiles ------------------------------------------------------------------------
 
 
-# Weights of this many bytes are held at once.
-CHUNK_BYTES = 1 << 27
+# Numbers of rows and draws that are held at once.
+CHUNK = 1 << 23
 REPLICATED = ("curve", "curve_std", "heterogeneity_output", "importance")
 
 
@@ -191,32 +186,23 @@ def bootstrap(ice: xr.Dataset, profile: xr.Dataset | None, resampling: Resamplin
     frequency = "weight" in ice and ice.attrs["weight_kind"] == "frequency"
     counts, n_rows = ice["weight"].values if frequency else None, ice.sizes["obs"]
     units = resampling.units(n_rows, counts, np.ones(n_rows, dtype=bool), row_labels(ice))
-    drawn = replicates(ice, profile, resampling.scheme, units, resampling.seeds)
+    drawn = replicates(ice, profile, units, resampling)
     facts = {"grid": "fixed", OF_ESTIMATE: estimate_fingerprint(profile, ["curve"])}
     return Replication(drawn, units, profile, facts)
 
 
 def replicates(
-    ice: xr.Dataset,
-    profile: xr.Dataset,
-    scheme: str,
-    units: resample.ResampledUnits,
-    seeds: Sequence[np.random.Generator],
+    ice: xr.Dataset, profile: xr.Dataset, units: resample.ResampledUnits, resampling: Resampling
 ) -> xr.Dataset:
     """math [29]: the profile with the rows weighted anew, over (draw, feature, ...)."""
     names, centering = feature_names(profile), str(profile.attrs["centering"])
-    n_rows, n_grid = ice.sizes["obs"], profile.sizes["grid"]
-    features = [rows_behind(ice, name) for name in names]
-    n_empty = np.zeros((len(seeds), len(names)), dtype=np.int64)
-    shape = {"curve": (n_grid,), "curve_std": (n_grid,)}
-    out = {
-        name: np.full((len(seeds), len(names), *shape.get(name, ())), np.nan) for name in REPLICATED
-    }
-    size = max(1, CHUNK_BYTES // (16 * n_rows))
-    for first in range(0, len(seeds), size):
-        streams = seeds[first : first + size]
-        drawn = resample.weights_of(scheme, units, streams, n_rows)
-        done = slice(first, first + len(streams))
+    features, n_draws = [rows_behind(ice, name) for name in names], len(resampling.seeds)
+    n_empty = np.zeros((n_draws, len(names)), dtype=np.int64)
+    out = {name: np.full((n_draws, *profile[name].shape), np.nan) for name in REPLICATED}
+    first = 0
+    for drawn in resampling.weights(units, ice.sizes["obs"], CHUNK):
+        done = slice(first, first + drawn.shape[1])
+        first = done.stop
         for number, rows_of_feature in enumerate(features):
             if not len(rows_of_feature.grid):
                 continue
@@ -228,33 +214,26 @@ def replicates(
                 out[name][place] = values
     made = labelled_draws(profile, out, ("obs", "ci_bound"))
     if profile.attrs["method"] in KEPT:
-        dims = ("draw", *variable("n_empty", n_empty)[0])
-        made["n_empty"] = variable("n_empty", n_empty, dims)
+        dims = ("draw", *variable("n_empty", n_empty, PROFILE)[0])
+        made["n_empty"] = variable("n_empty", n_empty, PROFILE, dims)
     each = [_acceleration(rows_of_feature, centering, units) for rows_of_feature in features]
-    acceleration = variable("curve_acceleration", padded(each, (n_grid,)))
-    return made.assign(curve_acceleration=acceleration)
+    values = padded(each, (profile.sizes["grid"],))
+    return made.assign(curve_acceleration=variable("curve_acceleration", values, PROFILE))
 
 
 def _acceleration(
-    rows_of_feature: Curves | BinnedOutputs | Shapley,
-    centering: str,
-    units: resample.ResampledUnits,
+    rows_of_feature: RowsBehind, centering: str, units: resample.ResampledUnits
 ) -> FloatArray:
     """sum psi^3 / (6 (sum psi^2)^(3/2)) over units, psi the influence of a unit (Efron 1987)."""
     if not len(rows_of_feature.grid):
         return np.zeros(0)
-    base = rows_of_feature.base
-    psi = rows_of_feature.influences(centering)
-    psi = psi - np.average(psi, axis=0, weights=base)
-    size = np.ones(len(base))
+    base, psi = rows_of_feature.base, rows_of_feature.influences(centering)
+    moved = psi - np.average(psi, axis=0, weights=base)
+    if units.size is None:
+        moved = base[:, None] * moved
     if units.unit is not None:
-        moved = np.zeros((int(units.unit.max()) + 1, psi.shape[1]))
-        np.add.at(moved, units.unit, base[:, None] * psi)
-        size = np.ones(len(moved))
-    elif rows_of_feature.frequency and rows_of_feature.weight is not None:
-        moved, size = psi, base
-    else:
-        moved = base[:, None] * psi
+        moved = delta.summed(moved, units.unit)
+    size = np.ones(len(moved)) if units.size is None else units.size
     second, third = size @ moved**2, size @ moved**3
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(second > 0, third / (6 * second**1.5), 0.0)
@@ -275,10 +254,7 @@ def with_errors(profile: xr.Dataset, parameter: str = "effect") -> xr.Dataset:
 
 
 def std_error(
-    profile: xr.Dataset,
-    local: xr.Dataset | None,
-    groups: ArrayLike | None,
-    fitted: Fitted | None,
+    profile: xr.Dataset, local: xr.Dataset | None, groups: ArrayLike | None, fitted: Fitted | None
 ) -> xr.Dataset:
     """The profile itself; or with errors by groups of rows, and with parameters of the model."""
     profile, method = with_errors(profile), str(profile.attrs["method"])
@@ -308,7 +284,20 @@ def std_error(
             "std_error(profile, ice(model, X), groups=...), or std_error(profile, groups=..., "
             "model=results, X=X)."
         )
-    return errors_of_profile(profile, rows, groups, fitted)
+    directions = from_model = None
+    if fitted is not None:
+        directions = Directions.from_fit(
+            fitted,
+            profile.attrs | model_facts(profile),
+            frequency=str(profile.attrs["weight_kind"]) == "frequency",
+            is_survey=isinstance(groups, SurveyDesign),
+        )
+        from_model = FromModel(profile, rows, directions)
+    code, n_groups = groups_of(groups, rows, from_model)
+    errors_of_features = [
+        _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
+    ]
+    return _with_errors(profile, errors_of_features, units_text(code), n_groups, directions)
 
 
 def vcov(profile: xr.Dataset, feature: str | int | None, estimand: str) -> xr.DataArray:
@@ -393,7 +382,7 @@ def _replicates(profile: xr.Dataset, boot: xr.Dataset) -> Replicates:
         scheme = str(boot.attrs["scheme"])
         short[number] = resample.shortfall(scheme, n[number], degrees[number], n_units, n_strata)
     return Replicates(
-        draws_of(boot, "curve", VARIABLES["curve"][0]),
+        draws_of(boot, "curve", ("feature", "grid")),
         str(boot.attrs["source"]),
         degrees,
         short,
@@ -561,22 +550,19 @@ def check_pairs(
     pairs: tuple[xr.Dataset, xr.Dataset], profiles: tuple[xr.Dataset, xr.Dataset]
 ) -> tuple[xr.Dataset, xr.Dataset]:
     """ICE curves of both profiles, of the same rows with the same weights."""
-    checked = [
+    a, b = (
         check_curves(curves, profile, f"paired[{number}]")
         for number, (curves, profile) in enumerate(zip(pairs, profiles, strict=True))
-    ]
-    a, b = checked
+    )
     if a.sizes["obs"] != b.sizes["obs"] or not np.array_equal(a["obs"].values, b["obs"].values):
         raise ValueError(
             f"paired must be of the same rows in the same order; got {a.sizes['obs']} and "
             f"{b.sizes['obs']} rows, or other labels of them. Leave paired out for rows that are "
             f"independent."
         )
-    weights = [curves["weight"].values if "weight" in curves else np.ones(0) for curves in checked]
-    if (
-        not np.array_equal(weights[0], weights[1])
-        or a.attrs["weight_kind"] != b.attrs["weight_kind"]
-    ):
+    weights = [curves["weight"].values if "weight" in curves else np.ones(0) for curves in (a, b)]
+    kinds = {curves.attrs["weight_kind"] for curves in (a, b)}
+    if not np.array_equal(weights[0], weights[1]) or len(kinds) > 1:
         raise ValueError("paired must have the same weights; got others. Make both with one kind.")
     return a, b
 
@@ -594,11 +580,8 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     a, b = a.sel(feature=names), b.sel(feature=names)
     pairs = None if request.paired is None else check_pairs(request.paired, (a, b))
     code, n_groups = groups_of(request.groups, None if pairs is None else pairs[0], None)
-    if (
-        pairs is not None
-        and n_groups is None
-        and any("n_groups" in comparison.attrs for comparison in (a, b))
-    ):
+    grouped = any("n_groups" in profile.attrs for profile in (a, b))
+    if pairs is not None and n_groups is None and grouped:
         raise ValueError(
             "groups must be given for pairs of profiles with standard errors by groups: "
             "compare(a, b, paired=..., groups=...)."
@@ -606,13 +589,11 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     differences = []
     streams = np.random.default_rng(request.rng).spawn(len(names))
     for name, stream in zip(names, streams, strict=True):
-        comparison = compared(a, b, name, pairs, code)
-        differences.append(
-            difference_of(*comparison, request, stream)
-            if len(comparison.grid)
-            else no_difference(CONSTANT)
-        )
-    sides = " against ".join(str(comparison["curve_se"].attrs["source"]) for comparison in (a, b))
+        difference = no_difference(CONSTANT)
+        if len((comparison := compared(a, b, name, pairs, code)).grid):
+            difference = difference_of(*comparison, request, stream)
+        differences.append(difference)
+    sides = " against ".join(str(profile["curve_se"].attrs["source"]) for profile in (a, b))
     source = f"{sides}, independent" if pairs is None else f"pairs of {units_text(code)}"
     return labelled_differences(differences, a, b, names, source, request)
 
@@ -634,43 +615,32 @@ class FromModel:
 
     def __init__(self, profile: xr.Dataset, rows: xr.Dataset | None, directions: Directions):
         self.profile, self.rows, self.directions = profile, rows, directions
-        table = directions.changes.table
-        self.numbers = np.arange(table.n_rows)
-        weighted = str(profile.attrs["weight_kind"]) != "none"
+        table, kind = directions.changes.table, str(profile.attrs["weight_kind"])
+        self.numbers, weighted = np.arange(table.n_rows), profile
         if rows is not None:
             self.numbers = np.asarray(rows[ROW_NUMBER].values)
-        elif weighted:
+            weighted = rows.assign_attrs(weight_kind=kind)
+        elif kind != "none":
             raise ValueError(NO_WEIGHTS)
-        weights = rows["weight"].values if rows is not None and weighted else None
-        self.options = ModelOptions(
-            weights=weights,
-            weight_kind=str(profile.attrs["weight_kind"]) if weighted else "precision",
-            missing=self._missing(),
-        )
-        every = feature_names(profile)
+        features = {name: one_profile(profile, name) for name in feature_names(profile)}
         # A constant feature has no grid.
-        names = [name for name in every if one_profile(profile, name).sizes["grid"]]
-        names = names or every[:1]
-        pairs = {name: pair for name in names if (pair := pair_of(one_profile(profile, name)))}
+        varying = {name: row for name, row in features.items() if row.sizes["grid"]}
+        pairs = {name: pair for name, row in varying.items() if (pair := pair_of(row))}
         self.inputs = ProfileInputs.used(
             table.take(self.numbers).data,
-            [name for name in names if name not in pairs],
-            self.options,
+            [name for name in varying or list(features)[:1] if name not in pairs],
+            options_of(weighted, self._missing()),
             pairs=[[name for name, _ in pair] for pair in pairs.values()],
         )
         self.quotients = self.inputs.quotients(directions.changes.ask, probe=False)
         self.axes: dict[str, ProfileAxis] = {}
         if profile.attrs["method"] != "m_plot":
             grid: dict[str, Any] = {
-                name: [points for _, points in pairs[name]] if name in pairs else points
-                for name in names
-                if len(points := self._grid(name))
+                name: np.asarray(levels_in(row) or row["grid_value"].values)
+                for name, row in varying.items()
             }
+            grid |= {name: [points for _, points in pair] for name, pair in pairs.items()}
             self.axes = {axis.name: axis for axis in self.inputs.axes(grid, N_GRID, "quantile")}
-
-    def _grid(self, name: str) -> NDArray[Any]:
-        row = one_profile(self.profile, name)
-        return np.asarray(levels_in(row) or row["grid_value"].values)
 
     def _missing(self) -> str:
         """What was done with missing values, as the numbers of rows show."""
@@ -684,8 +654,14 @@ class FromModel:
             whole = float(self.rows["weight"].sum())
         return "bin" if (n_obs.values[gone] == whole).all() else "drop"
 
-    def curves(self, name: str, *, derivative: bool, centering: str) -> tuple[Curves, FloatArray]:
-        """The ICE curves, and the change of their mean by direction."""
+    def behind(self, name: str, centering: str) -> tuple[RowsBehind, FloatArray]:
+        """The rows of the curve of one feature, and its change by direction."""
+        if self.profile.attrs["method"] == "m_plot":
+            assert self.rows is not None, "M-plots keep their rows"
+            behind = rows_behind(self.rows, name)
+            answers = at_rows(self.quotients)[behind.rows]
+            moved = [replace(behind, values=values).curve(centering) for values in answers.T]
+            return behind, np.nan_to_num(moved)  # bins without rows do not move
         axis, inputs = self.axes[name], self.inputs
         weight = inputs.weight_of(axis)
         sums, last_curves = [], []
@@ -695,6 +671,7 @@ class FromModel:
             last_curves.append(curves[-1])
         values = np.concatenate(last_curves)
         total = np.sum(sums, axis=0) / (len(values) if weight is None else weight.sum())
+        derivative = self.profile.attrs.get("ice_kind") == "derivative"
         if derivative:
             total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
         places = inputs.places(axis)
@@ -703,41 +680,6 @@ class FromModel:
             total = total - (total @ centre)[:, None]
         used = np.flatnonzero(inputs.with_curve(axis))
         return Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative), total
-
-    def bins(self, outputs: BinnedOutputs, centering: str) -> FloatArray:
-        """Change of an M-plot by direction."""
-        answers = at_rows(self.quotients)[outputs.rows]
-        weight = outputs.base
-        mean = np.zeros((answers.shape[1], len(outputs.grid)))
-        np.add.at(mean.T, outputs.cell, answers * weight[:, None])
-        total = np.bincount(outputs.cell, weight, len(outputs.grid))
-        mean = np.divide(mean, total, out=np.zeros_like(mean), where=total > 0)
-        centre = outputs.centre(centering)
-        constant = mean @ (total / total.sum() if centre is None else centre)
-        return np.asarray(mean - constant[:, None])
-
-
-def errors_of_profile(
-    profile: xr.Dataset,
-    rows: xr.Dataset | None,
-    groups: GroupsOrDesign | None,
-    fitted: Fitted | None,
-) -> xr.Dataset:
-    """A profile with standard errors by groups of rows, with parameters, or both."""
-    directions = None
-    frequency = str(profile.attrs["weight_kind"]) == "frequency"
-    if fitted is not None:
-        directions = Directions.from_fit(
-            *(fitted, profile.attrs | model_facts(profile)),
-            frequency=frequency,
-            is_survey=isinstance(groups, SurveyDesign),
-        )
-    from_model = None if directions is None else FromModel(profile, rows, directions)
-    code, n_groups = groups_of(groups, rows, from_model)
-    errors_of_features = [
-        _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
-    ]
-    return _with_errors(profile, errors_of_features, units_text(code), n_groups, directions)
 
 
 def groups_of(
@@ -782,12 +724,15 @@ def _of_feature(
     row = one_profile(profile, name)
     if not row.sizes["grid"]:
         return {}
-    behind, change = _behind(profile, row, rows, from_model)
-    group = groups_at(code, behind.rows)
-    by_rows, degrees, units = behind.errors(str(profile.attrs["centering"]), group)
-    if from_model is None or change is None:
+    centering = str(profile.attrs["centering"])
+    if from_model is None:
+        assert rows is not None, "groups come with rows"
+        behind = rows_behind(rows, name)
+        by_rows, degrees, _ = behind.errors(centering, groups_at(code, behind.rows))
         se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
         return {"se": se, "cov": by_rows, "df": degrees}
+    behind, change = from_model.behind(name, centering)
+    by_rows, degrees, units = behind.errors(centering, groups_at(code, behind.rows))
     directions, curve = from_model.directions, row["curve"].values
     check_model(change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
     used = from_model.numbers[behind.rows]
@@ -797,21 +742,6 @@ def _of_feature(
     covariances.model[gone] = covariances.model[:, gone] = np.nan
     degrees = directions.degrees(covariances, degrees)
     return errors(covariances) | {"cov": covariances.total, "df": degrees}
-
-
-def _behind(
-    profile: xr.Dataset, row: xr.Dataset, rows: xr.Dataset | None, from_model: FromModel | None
-) -> tuple[Curves | BinnedOutputs | Shapley, FloatArray | None]:
-    """The rows of the curve of one feature, and its change by direction if the model is asked."""
-    name, centering = str(row["feature"].values), str(profile.attrs["centering"])
-    if from_model is not None and profile.attrs["method"] != "m_plot":
-        derivative = profile.attrs.get("ice_kind") == "derivative"
-        return from_model.curves(name, derivative=derivative, centering=centering)
-    assert rows is not None, "groups come with rows, and M-plots keep theirs"
-    behind = rows_behind(rows, name)
-    if from_model is not None and isinstance(behind, BinnedOutputs):
-        return behind, from_model.bins(behind, centering)
-    return behind, None
 
 
 def influences_of(
@@ -867,7 +797,8 @@ def _with_errors(
     for end in ends:
         shape = (n_grid, n_grid) if end == "cov" else (n_grid,)
         values = padded([each.get(end, np.nan) for each in errors_of_features], shape)
-        made[f"curve_{end}"] = variable(f"curve_{end}", values, source=source_of_end[end], **about)
+        facts = about | {"source": source_of_end[end]}
+        made[f"curve_{end}"] = variable(f"curve_{end}", values, PROFILE, **facts)
     out = profile.drop_vars([name for name in NO_PARTS if name in profile]).assign(made)
     for name in ("n_groups", "parameters", "fitted_model"):
         out.attrs.pop(name, None)

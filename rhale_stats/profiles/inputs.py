@@ -23,20 +23,14 @@ from rhale_stats.models.differences import MAX_CALL_ROWS, DifferenceQuotients, e
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_named, default_columns, in_order, levels_of
 from rhale_stats.models.table import Table, Values, Versions, check_column
-from rhale_stats.profiles.data import (
-    GRID_KINDS,
-    N_GRID_OF_PAIR,
-    VARIABLES,
-    Grid,
-    ProfileAxis,
-    grids,
-    variable,
-)
+from rhale_stats.profiles.data import GRID_KINDS, N_GRID_OF_PAIR, Grid, ProfileAxis, grids
 from rhale_stats.schema.dimensions import OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate
+from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.padding import padded
-from rhale_stats.schema.variables import COUNTS, GRID_VALUE
+from rhale_stats.schema.variable_table import PROFILE_VARIABLES
+from rhale_stats.schema.variables import COUNTS, GRID_VALUE, variable
 
 # Blocks of rows: which, their curves (output, row, grid), and what rounding can do to these.
 Blocks: TypeAlias = Iterator[tuple[slice, FloatArray, FloatArray]]
@@ -48,7 +42,7 @@ SPREAD_BINS = 20
 class ProfileInputs(Sample):
     """Rows of positive weight, and the columns, and pairs of columns, that have a profile."""
 
-    pairs: Sequence[tuple[int, int]] = ()
+    pairs: Sequence[Sequence[int]] = ()
 
     @classmethod
     def used(
@@ -68,7 +62,13 @@ class ProfileInputs(Sample):
         else:
             empty = pairs and not isinstance(features, str | int | np.integer) and not len(features)
             positions = [] if empty else columns_named(whole.table, features)
-        of_pairs = [_pair_of(pair, whole.table) for pair in pairs]
+        for pair in pairs:
+            if len(pair) != 2:
+                raise TypeError(
+                    f"features must be names, numbers, or pairs of them, as ('a', 'b'); got "
+                    f"{pair!r}."
+                )
+        of_pairs = [columns_named(whole.table, pair) for pair in pairs]
         used = whole if whole.present.all() else whole.take(whole.present)
         if used.weight is not None and not used.frequency:
             # Their squares stay within range.
@@ -154,16 +154,13 @@ class ProfileInputs(Sample):
         if len(grid):
             kind = "discrete" if self.table.is_discrete(position) else "continuous"
             grid = self.table.whole(position, grid, integers=integers)
-        return ProfileAxis(name, position, kind, x, grid, self._grid_values(position, grid), None)
-
-    def _grid_values(self, position: int, grid: FloatArray) -> Values:
-        """Whole numbers stay whole for the model where its column has them."""
-        if isinstance(self.table.data, pd.DataFrame):
+        values: Values = grid
+        # Whole numbers stay whole for the model where its column has them.
+        if isinstance(self.table.data, pd.DataFrame) and (grid == np.round(grid)).all():
             dtype = self.table.dtypes[position]
-            if pd.api.types.is_integer_dtype(dtype) and (grid == np.round(grid)).all():
-                whole: Values = pd.array(grid.astype(np.int64), dtype=dtype)
-                return whole
-        return grid
+            if pd.api.types.is_integer_dtype(dtype):
+                values = pd.array(grid.astype(np.int64), dtype=dtype)
+        return ProfileAxis(name, position, kind, x, grid, values, None)
 
     def _levels(self, name: str, position: int, own_grid: ArrayLike | None) -> ProfileAxis:
         levels = levels_of(self, position)
@@ -187,11 +184,9 @@ class ProfileInputs(Sample):
         begin = 0
         while begin < len(axes):
             end = begin + 1
-            while (
-                end < len(axes)
-                and sum(sizes[begin : end + 1]) <= most
-                and not any(axis.pair for axis in axes[begin : end + 1])
-            ):
+            while end < len(axes) and sum(sizes[begin : end + 1]) <= most:
+                if any(axis.pair for axis in axes[begin : end + 1]):
+                    break
                 end += 1
             if end - begin == 1:
                 yield self.curves(quotients, axes[begin])
@@ -208,8 +203,7 @@ class ProfileInputs(Sample):
             if not len(axis.grid):
                 yield iter(())
                 continue
-            outputs, _held = next(answers)
-            curves = np.stack(outputs, axis=1).astype(np.float64)
+            curves = np.stack(next(answers)[0], axis=1).astype(np.float64)
             error = quotients.rounding(np.abs(curves).max(axis=(0, 1))[None])
             yield iter([_block(axis, slice(0, len(curves)), curves, error, len(curves))])
 
@@ -266,11 +260,12 @@ class ProfileInputs(Sample):
         """Results of all features, padded to the longest grid."""
         labels: Sequence[Any] = []
         names: Sequence[str] = []
-        calls: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
+        calls: dict[str, Any] = {"n_rows": self.table.n_rows, "model_calls": 0, "model_rows": 0}
         if quotients is not None:
             quotients.check_size()
             labels, names = quotients.outputs.labels, quotients.outputs.names
             calls = {
+                "n_rows": self.table.n_rows,
                 "answers_from": quotients.outputs.answers_from,
                 "model_calls": quotients.n_calls,
                 "model_rows": quotients.n_rows,
@@ -282,25 +277,16 @@ class ProfileInputs(Sample):
         for name in estimates[0]:
             each = [np.asarray(estimate[name], dtype=np.float64) for estimate in estimates]
             values, dims = _stacked(name, each, sizes, max(len(labels), 1))
-            data[name] = variable(name, values, dims, **facts.get(name, {}))
-        out = xr.Dataset(
-            data,
-            _coordinates(axes, n_grid, self.units),
-            {
-                "method": method,
-                "centering": centering,
-                **self.facts,
-                "n_rows": self.table.n_rows,
-                **calls,
-            },
-        )
+            data[name] = variable(name, values, PROFILE, dims, **facts.get(name, {}))
+        attrs = {"method": method, "centering": centering, **self.facts, **calls}
+        out = xr.Dataset(data, _coordinates(axes, n_grid, self.units), attrs)
         # math [6]: a frequency weight is so many rows.
         n_missing = self._counted([self.gone(axis) for axis in axes])
         n_beyond = self._counted([~axis.present for axis in axes]) - n_missing
         if n_beyond.any():
-            out["n_beyond"] = variable("n_beyond", n_beyond)
+            out["n_beyond"] = variable("n_beyond", n_beyond, PROFILE)
         if n_missing.any() or n_beyond.any():
-            out["n_missing"] = variable("n_missing", n_missing)
+            out["n_missing"] = variable("n_missing", n_missing, PROFILE)
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, names)
@@ -312,7 +298,7 @@ class ProfileInputs(Sample):
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[ProfileAxis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
-        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes])))
+        out = out.assign(x=variable("x", np.stack([axis.x for axis in axes]), PROFILE))
         out = out.assign_coords(obs=self.obs)
         if self.weight is None:
             return out
@@ -320,16 +306,6 @@ class ProfileInputs(Sample):
         kind = self.options.weight_kind
         about = {"long_name": f"{kind} weight{largest}", "units": "1"}
         return out.assign(weight=("obs", self.weight, about))
-
-
-def _pair_of(pair: Any, table: Table) -> tuple[int, int]:
-    """The columns of a pair of features."""
-    if len(pair) != 2:
-        raise TypeError(
-            f"features must be names, numbers, or pairs of them, as ('a', 'b'); got {pair!r}."
-        )
-    a, b = columns_named(table, pair)
-    return a, b
 
 
 def _pair_curves(
@@ -361,13 +337,9 @@ def _block(
     # The largest output shows whether there is anything to look for.
     if not np.isfinite(error).all():
         sums = np.zeros(n_rows)
+        advice = "See what the model returns at these rows along the grid."
         sums[rows] = curves.sum(axis=(1, 2))
-        check_finite(
-            sums,
-            "ICE curves",
-            axis.name,
-            "See what the model returns at these rows along the grid.",
-        )
+        check_finite(sums, "ICE curves", axis.name, advice)
     return rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
 
 
@@ -375,21 +347,16 @@ def _stacked(
     name: str, each: Sequence[FloatArray], sizes: Mapping[str, int], n_outputs: int
 ) -> tuple[NDArray[Any], tuple[str, ...]]:
     """Values of all features as one array, padded to the longest grid, and its dims."""
-    dims = tuple(VARIABLES[name][0])
+    dims = PROFILE_VARIABLES[name][0]
     filler = 0.0 if name in COUNTS else np.nan
-    if name in OF_ROWS:
-        # An M-plot counts them bin by bin.
-        dims = ("feature", "grid") if each[0].ndim else dims
-        outer: tuple[int, ...] = ()
-    else:
-        # A constant feature met before any answer knows of one output only.
-        each = [
-            np.broadcast_to(of_feature, (n_outputs, *of_feature.shape[1:])) for of_feature in each
-        ]
-        outer = (n_outputs,)
-    values = padded(each, (*outer, *[sizes[dim] for dim in dims[1:]]), missing=filler)
     if name not in OF_ROWS:
-        return values.swapaxes(0, 1), (OUTPUT, *dims)
+        # A constant feature met before any answer knows of one output only.
+        each = [np.broadcast_to(values, (n_outputs, *values.shape[1:])) for values in each]
+        shape = (n_outputs, *[sizes[dim] for dim in dims[1:]])
+        return padded(each, shape, missing=filler).swapaxes(0, 1), (OUTPUT, *dims)
+    # An M-plot counts them bin by bin.
+    dims = ("feature", "grid") if each[0].ndim else dims
+    values = padded(each, [sizes[dim] for dim in dims[1:]], missing=filler)
     return values.astype(np.int64) if name == "n_obs" else values, dims
 
 
@@ -403,7 +370,7 @@ def _coordinates(
         "feature_units": ("feature", np.array([units.get(axis.name, "") for axis in axes])),
         "n_grid": (
             "feature",
-            np.array([len(axis.grid) for axis in axes]),
+            [len(axis.grid) for axis in axes],
             {"long_name": "points of the grid"},
         ),
         "grid": ("grid", np.arange(n_grid), {"long_name": "point of the grid"}),
@@ -430,14 +397,14 @@ def _pair_coordinates(axes: Sequence[ProfileAxis], n_grid: int) -> dict[str, Any
     """Both features of pairs, and the points of the pairs: values, or levels of categories."""
     out: dict[str, Any] = {}
     for side, letter in enumerate("ab"):
-        names, values, levels = [], [], []
-        for pair in (axis.pair for axis in axes):
-            axis, points = None if pair is None else pair[side], np.zeros(0, dtype=np.intp)
+        names, values = [""] * len(axes), [np.zeros(0)] * len(axes)
+        levels: list[list[str]] = [[]] * len(axes)
+        for number, pair in enumerate(axis.pair for axis in axes):
             if pair is not None:
+                axis = pair[side]
                 points = np.indices([len(part.grid) for part in pair])[side].ravel()
-            names.append("" if axis is None else axis.name)
-            values.append(points if axis is None else axis.grid[points])
-            levels.append([axis.levels[p] for p in points] if axis and axis.levels else [])
+                names[number], values[number] = axis.name, axis.grid[points]
+                levels[number] = [axis.levels[p] for p in points] if axis.levels else []
         about = {"long_name": f"feature {letter} of the pair"}
         out[f"feature_{letter}"] = ("feature", np.array(names), about)
         out[f"grid_value_{letter}"] = _along_grids(values, n_grid)
@@ -507,11 +474,7 @@ def no_rows(n_outputs: int) -> dict[str, NDArray[Any]]:
 
 
 def estimates_of(
-    curve: FloatArray,
-    spread: FloatArray,
-    covariance: FloatArray,
-    offset: float,
-    share: FloatArray,
+    curve: FloatArray, spread: FloatArray, covariance: FloatArray, offset: float, share: FloatArray
 ) -> dict[str, Any]:
     """What a profile says of the curve of one output."""
     return {
@@ -558,11 +521,7 @@ def bin_beside(
     values = []
     for f, means in zip(answers.T, each, strict=True):
         gone, others = [
-            kernel.mean_of_rows(
-                f[rows, None],
-                inputs.weight_at(rows),
-                frequency=inputs.frequency,
-            )
+            kernel.mean_of_rows(f[rows, None], inputs.weight_at(rows), frequency=inputs.frequency)
             for rows in (~axis.present, axis.present)
         ]
         has_rows = means.share > 0

@@ -79,9 +79,7 @@ def _common_grid(
     points: dict[str, Any] = {}
     for axis in inputs.axes(grid, n_grid, grid_kind):
         if axis.pair is not None:
-            points[axis.name] = [
-                None if axis_of_side.levels else axis_of_side.grid for axis_of_side in axis.pair
-            ]
+            points[axis.name] = [None if side.levels else side.grid for side in axis.pair]
         elif axis.levels is None and len(axis.grid) > 1:
             points[axis.name] = axis.grid
     return {"grid": points}
@@ -476,10 +474,13 @@ def pdp_in_chunks(
     shares = [weight / rows.weight for weight in at_points]
     quotients = inputs.quotients(model)
     check_centre(axes, centering)
-    empty = [
-        _from_sample(inputs, quotients, axis, share, centering, squares=not rows.counts)
-        for axis, share in zip(varying, shares, strict=True)
-    ]
+    # Moments without any rows: where curves are centred, and a common origin from the sample.
+    empty, levels = [], centering == "none"
+    for axis, share in zip(varying, shares, strict=True):
+        centre = kernel.centre_of("mean" if levels else centering, axis.grid, share)
+        _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
+        origin = curves[:, 0].mean(axis=1)
+        empty.append(kernel.MomentsOfOutputs(centre, levels, not rows.counts, origin))
     work = partial(_moments_of, model, without_weights, varying, empty)
     moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
     by_name = {}
@@ -559,22 +560,6 @@ def _axes(
     return out
 
 
-def _from_sample(
-    inputs: ProfileInputs,
-    quotients: DifferenceQuotients,
-    axis: ProfileAxis,
-    share: FloatArray,
-    centering: str,
-    *,
-    squares: bool,
-) -> kernel.MomentsOfOutputs:
-    """Moments of one feature without any rows: where curves are centred, and a common origin."""
-    levels = centering == "none"
-    centre = kernel.centre_of("mean" if levels else centering, axis.grid, share)
-    _, curves, _ = next(inputs.curves(quotients, axis._replace(values=axis.values[:1])))
-    return kernel.MomentsOfOutputs(centre, levels, squares, curves[:, 0].mean(axis=1))
-
-
 # --- in a worker ----------------------------------------------------------------------------------
 
 
@@ -642,17 +627,12 @@ def _moments_of(
 
 
 def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
-    whole, *others = chunks
-    for other in others:
-        for total, part in zip(whole.of_axes, other.of_axes, strict=True):
+    (whole, *others), errors, n_calls, n_rows = zip(*chunks, strict=True)
+    for of_axes in others:
+        for total, part in zip(whole, of_axes, strict=True):
             total.merge(part)
-        whole = _ChunkMoments(
-            whole.of_axes,
-            list(map(np.maximum, whole.error, other.error)),
-            whole.n_calls + other.n_calls,
-            whole.n_rows + other.n_rows,
-        )
-    return whole
+    largest = [np.max(each, axis=0) for each in zip(*errors, strict=True)]
+    return _ChunkMoments(whole, largest, sum(n_calls), sum(n_rows))
 
 
 def _some(

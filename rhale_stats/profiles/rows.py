@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -51,7 +51,6 @@ class _Behind:
         return np.ones(len(self.values)) if self.weight is None else self.weight
 
     def influences(self, centering: str) -> FloatArray:
-        """What every row adds to the curve, (row, grid)."""
         raise NotImplementedError
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
@@ -84,17 +83,11 @@ class Curves(_Behind):
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """Statistics of rows drawn as often as ``drawn`` (row, draw) says."""
-        base = self.base
-        total = base.sum()
+        base, total = self.base, self.base.sum()
         lost = 1.0 if self.weight is None or self.frequency else base @ base / total
         correction = total / (total - lost) if total > lost else np.nan
         return kernel.replicates(
-            self.values,
-            self.grid,
-            self.places,
-            base[:, None] * drawn,
-            centering,
-            correction,
+            *(self.values, self.grid, self.places, base[:, None] * drawn, centering, correction),
             themselves=self.derivative,
         )
 
@@ -132,14 +125,9 @@ class BinnedOutputs(_Behind):
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
         """Every bin has rows of its own."""
-        gone = self.means.share == 0
+        gone, centre = self.means.share == 0, self.centre(centering)
         units, degrees, n_units = delta.of_bins(
-            self.values,
-            self.cell,
-            self.means,
-            self.centre(centering),
-            self.weight,
-            group,
+            *(self.values, self.cell, self.means, centre, self.weight, group),
             frequency=self.frequency,
         )
         if group is None:
@@ -157,38 +145,58 @@ class BinnedOutputs(_Behind):
 
     def replicates(self, drawn: FloatArray, centering: str) -> kernel.ProfileReplicates:
         """The same statistics of rows that were drawn anew."""
-        counts = self.weight is None or self.frequency
-        base = None if counts else self.weight
-        drawn = self.base[:, None] * drawn if counts else drawn
-        centre = self.centre(centering)
+        base, centre = None if self.frequency else self.weight, self.centre(centering)
+        if base is None:
+            drawn = self.base[:, None] * drawn
         return kernel.bin_replicates(self.values, self.cell, self.means, centre, base, drawn)
 
 
 @dataclass(frozen=True)
 class Shapley(_Behind):
-    """The Shapley values of the rows, and the smoother, whose parameter is held."""
+    """The Shapley values of the rows, and what smooths them, its parameter chosen if it is None.
+
+    ``near`` are the rows that the spread is taken over.
+    """
 
     places: kernel.Places
-    smoother: Smoother
-    smoothing: float
+    basis: splines.Basis
+    near: splines.Near
+    smoothing: float | None
 
-    def _fit(self) -> splines.Smooth:
+    @cached_property
+    def fit(self) -> splines.Smooth:
+        """The curve that is not centred, and the residuals."""
         return splines.smooth(
-            self.smoother.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
+            self.basis, self.values, self.weight, self.smoothing, frequency=self.frequency
         )
 
-    def _smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return smoothed(
-            self.smoother, self._fit(), self.places, self.weight, centering, self.frequency
+    def centre(self, centering: str) -> FloatArray:
+        """Weights of the points in the constant that centring subtracts."""
+        share = self.places.share(self.weight)
+        return kernel.centre_of(centering, np.asarray(self.basis.grid_place), share)
+
+    def smoothed(self, centering: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
+        fit, centre = self.fit, self.centre(centering)
+        curve = fit.curve - centre @ fit.curve
+        spread = self.near.spread(fit.residual[:, None], self.base[:, None])[:, 0]
+        influence = splines.influences(
+            self.basis, fit.residual, self.weight, fit.smoothing, frequency=self.frequency
         )
+        if centering != "none":
+            influence = influence - (influence @ centre)[:, None]
+        if centering == "mean":
+            # The constant is a mean over places of rows, too, as in `influences`.
+            influence -= self.places.at_rows(curve, self.weight)[:, None]
+        return curve, spread, influence
 
     def curve(self, centering: str) -> FloatArray:
         """The curve itself."""
-        return self._smoothed(centering)[0]
+        return self.smoothed(centering)[0]
 
     def influences(self, centering: str) -> FloatArray:
         """What every row adds to the curve."""
-        return self._smoothed(centering)[2]
+        return self.smoothed(centering)[2]
 
     def errors(self, centering: str, group: IntArray | SamplingDesign | None = None) -> RowErrors:
         """Groups have their leverage on splines."""
@@ -209,16 +217,9 @@ class Shapley(_Behind):
             moved[clusters] = units.moved
             degrees = np.minimum(units.degrees, group.degrees)
             return units._replace(moved=group.units_of_clusters(moved), degrees=degrees)
-        fit = self._fit()
-        share = self.places.share(self.weight)
-        centre = kernel.centre_of(centering, np.asarray(self.smoother.basis.grid_place), share)
+        fit, centre = self.fit, self.centre(centering)
         units = splines.of_groups(
-            self.smoother.basis,
-            fit.residual,
-            self.weight,
-            group,
-            self.smoothing,
-            centre,
+            *(self.basis, fit.residual, self.weight, group, fit.smoothing, centre),
             frequency=self.frequency,
         )
         if centering != "mean":
@@ -234,19 +235,20 @@ class Shapley(_Behind):
         """The same statistics of rows that were drawn anew."""
         weight = self.base[:, None] * drawn
         curve, residual = splines.replicate_curves(
-            self.smoother.basis, self.values, weight, self.smoothing
+            self.basis, self.values, weight, self.fit.smoothing
         )
-        spread = self.smoother.near.spread(residual, weight)
+        spread = self.near.spread(residual, weight)
         share = np.asarray(self.places.hats().T @ weight)
         share /= share.sum(axis=0)
-        centre = None
-        if centering != "mean":
-            centre = kernel.centre_of(centering, self.grid, share[:, 0])
+        centre = None if centering == "mean" else self.centre(centering)
         heterogeneity = np.sqrt(np.sum(np.where(share > 0, share * spread**2, 0.0), axis=0))
         return kernel.ProfileReplicates.from_draws(curve, spread, heterogeneity, share, centre)
 
 
-def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutputs | Shapley:
+RowsBehind: TypeAlias = Curves | BinnedOutputs | Shapley
+
+
+def rows_behind(profile: xr.Dataset, feature: str | int) -> RowsBehind:
     """The rows of one feature that have a value of it, or a curve."""
     row = one_profile(profile, feature)
     method, nominal = str(profile.attrs["method"]), is_nominal(row)
@@ -276,29 +278,27 @@ def rows_behind(profile: xr.Dataset, feature: str | int) -> Curves | BinnedOutpu
         return Curves(curves[has_curve], grid, weight, frequency, rows, places, derivative)
     smoother = smoother_of(str(row["feature"].values), x, grid, weight, nominal=nominal)
     values, smoothing = row["shap_value"].values[has_curve], float(row["smoothing"])
-    return Shapley(values, grid, weight, frequency, rows, places, smoother, smoothing)
+    return Shapley(values, grid, weight, frequency, rows, places, *smoother, smoothing)
 
 
 def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") -> xr.Dataset:
     """ICE curves, or what keeps other rows; refused unless the profile is made of them."""
     method, centering = str(profile.attrs["method"]), str(profile.attrs["centering"])
+    advice = "Make it on the same grid: ice(model, X, ...)."
     if method in KEPT:
         advice = f"The rows of {method} are in its own result: pass that."
-        checked = check_profile(rows, parameter, needs=KEPT[method], advice=advice)
-        if checked.attrs["method"] != method:
-            raise ValueError(
-                f"{parameter} must be what {method} returned, as the profile is; got that of "
-                f"{checked.attrs['method']}."
-            )
-    else:
-        advice = "Make it on the same grid: ice(model, X, ...)."
-        checked = check_profile(rows, parameter, needs=("ice", "x"), advice=advice)
-        kinds = [dataset.attrs.get("ice_kind") == "derivative" for dataset in (checked, profile)]
-        if kinds[0] != kinds[1]:
-            raise ValueError(
-                f"{parameter} and the profile must both be derivatives, or neither; take "
-                f"ice(..., kind='plain') for a profile of pdp."
-            )
+    checked = check_profile(rows, parameter, needs=KEPT.get(method, ("ice", "x")), advice=advice)
+    if method in KEPT and checked.attrs["method"] != method:
+        raise ValueError(
+            f"{parameter} must be what {method} returned, as the profile is; got that of "
+            f"{checked.attrs['method']}."
+        )
+    kinds = {dataset.attrs.get("ice_kind") == "derivative" for dataset in (checked, profile)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"{parameter} and the profile must both be derivatives, or neither; take "
+            f"ice(..., kind='plain') for a profile of pdp."
+        )
     for name in feature_names(profile):
         row, other = one_profile(profile, name), one_profile(checked, name)
         same = np.array_equal(row["grid_value"].values, other["grid_value"].values, equal_nan=True)
@@ -327,52 +327,16 @@ def check_curves(rows: object, profile: xr.Dataset, parameter: str = "local") ->
     return checked
 
 
-class Smoother(NamedTuple):
-    """What smooths values of one feature, and where their spread is taken."""
-
-    basis: splines.Basis
-    near: splines.Near
-
-
 def smoother_of(
     name: str, x: FloatArray, grid: FloatArray, weight: FloatArray | None, *, nominal: bool
-) -> Smoother:
+) -> tuple[splines.Basis, splines.Near]:
     """Splines, or means of levels; spread about them in quantile bins, or at levels."""
     if nominal:
         level = x.astype(np.intp)
-        return Smoother(
-            splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
-        )
+        return splines.level_basis(level, len(grid)), splines.near_levels(level, len(grid))
     cell, edges = in_bins(QuantileBins(SPREAD_BINS), name, x, weight)
-    cell, n_bins = (cell, len(edges) - 1) if len(edges) else (np.zeros(len(x), dtype=np.intp), 1)
-    means = kernel.bin_means(x, cell, n_bins, weight, frequency=False).mean
-    near = splines.near_bins(cell, means, grid)
-    return Smoother(splines.spline_basis(x, weight, grid), near)
-
-
-def smoothed(
-    smoother: Smoother,
-    fit: splines.Smooth,
-    places: kernel.Places,
-    weight: FloatArray | None,
-    centering: str,
-    frequency: bool,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """math [45]: the centred curve, the spread about it, and influences of the rows on it."""
-    share = places.share(weight)
-    centre = kernel.centre_of(centering, np.asarray(smoother.basis.grid_place), share)
-    curve = fit.curve - centre @ fit.curve
-    base = np.ones(len(fit.residual)) if weight is None else weight
-    spread = smoother.near.spread(fit.residual[:, None], base[:, None])[:, 0]
-    influence = splines.influences(
-        smoother.basis, fit.residual, weight, fit.smoothing, frequency=frequency
-    )
-    if centering != "none":
-        influence = influence - (influence @ centre)[:, None]
-    if centering == "mean":
-        # The constant is a mean over places of rows, too, as in `influences`.
-        influence -= places.at_rows(curve, weight)[:, None]
-    return curve, spread, influence
+    means = kernel.bin_means(x, cell, max(len(edges) - 1, 1), weight, frequency=False).mean
+    return splines.spline_basis(x, weight, grid), splines.near_bins(cell, means, grid)
 
 
 def in_bins(

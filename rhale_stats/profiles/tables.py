@@ -17,7 +17,6 @@ from rhale_stats.printing.text import (
     Page,
     beyond_notes,
     bounds_text,
-    cell,
     feature_lines,
     includes_model,
     number_cell,
@@ -58,12 +57,12 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     """`summary` of a profile: one line per feature, or per grid point of one feature."""
     profile = check_profile(profile)
     attrs = profile.attrs
-    title = METHOD_NAMES[str(attrs["method"])]
+    method, output = METHOD_NAMES[str(attrs["method"])], output_text(profile)
     meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
     errors: list[str] = []
     row, part = profile, profile
     if feature is None:
-        title = f"{title}: effects on {output_text(profile)}"
+        title = f"{method}: effects on {output}"
         table = glance(profile, level)
         heads = ["points", "rows", "importance", "heterog.", "lowest", "highest"]
         numbers = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
@@ -77,8 +76,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         ]
     else:
         name = feature_names(profile)[feature_position(profile, feature)]
-        title = f"{title}: effect of {with_units(name, units_of(profile, name))} on"
-        title = f"{title} {output_text(profile)}"
+        title = f"{method}: effect of {with_units(name, units_of(profile, name))} on {output}"
         row, part = profile.sel(feature=name), profile.sel(feature=[name])
         table = tidy(part, level)
         low, high = bounds_text(level)
@@ -86,13 +84,11 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         columns |= {"conf_low": low, "conf_high": high, "spread": "spread"}
         numbers = [column for column in columns if column in table]
         heads = ["share", *[columns[column] for column in numbers]]
-        lines = [
-            [percent(line["weight_share"]), *[cell(line, number) for number in numbers]]
-            for _, line in table.iterrows()
-        ] or [["constant"] + [""] * (len(heads) - 1)]
-        stubs = (table["level"] if is_nominal(row) else table["x"].map(number_text)).tolist() or [
-            name
-        ]
+        each = zip(table["weight_share"], table_lines(table, numbers), strict=True)
+        lines = [[percent(share), *line] for share, line in each]
+        lines = lines or [["constant"] + [""] * (len(heads) - 1)]
+        points = table["level"] if is_nominal(row) else table["x"].map(number_text)
+        stubs = points.tolist() or [name]
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
@@ -105,7 +101,6 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
             ]
             if "p_value" in table and attrs["centering"] != "none":
                 errors += ["P: of a curve that is 0 at the point, as it is centred."]
-    title = f"{title}{region_text(profile)}"
     model_rows = f"{attrs['model_rows']}"
     if attrs.get("answers_from", "predictions") != "predictions":
         model_rows += f", and {attrs['answers_from']} read"
@@ -128,30 +123,26 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
     notes = [*beyond_notes(part), *errors, *meanings, *interval_notes(profile)]
-    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
+    return Summary(with_facts(cells, title + region_text(profile), lines, heads, stubs), notes)
 
 
 def profile_page(profile: xr.Dataset, most: int) -> Page:
     """What is printed of a profile: the features of largest importance."""
     table = glance(profile, 0.95)
-    columns = ["importance", "heterogeneity_output", "curve_min", "curve_max"]
-    heads = ["", "importance", "heterog.", "lowest", "highest"]
+    heads = {"importance": "importance", "heterogeneity_output": "heterog."}
+    heads |= {"curve_min": "lowest", "curve_max": "highest"}
     has_errors = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
     if has_errors:
         table["largest_se"] = profile["curve_se"].max("grid").values
-        columns.append("largest_se")
-        heads.append("std err up to")
-    lines = feature_lines(table, columns, table["importance"].to_numpy(), most)
+        heads["largest_se"] = "std err up to"
+    lines = feature_lines(table, heads, table["importance"].to_numpy(), most)
     first = repr(lines[0][0])
     return Page(
         f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output_text(profile)}",
-        (
-            rows_text(profile),
-            uncertainty_line(profile, "curve", estimated=has_errors),
-        ),
+        (rows_text(profile), uncertainty_line(profile, "curve", estimated=has_errors)),
         (
             table_of(
-                heads,
+                ["", *heads.values()],
                 lines,
                 len(table),
                 "features",

@@ -8,9 +8,9 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count, starmap
+from itertools import chain, count
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -221,12 +221,10 @@ def _points(content: ReportContent) -> Section:
 def _trust(content: ReportContent) -> Section:
     trust = content.trust
     assert trust is not None
-    tables = []
-    if trust.calibration:
-        names = ("rows", "mean predicted", "mean observed", "observed less predicted")
-        heads = [("prediction", False), *((name, True) for name in names)]
-        caption = "Rows sorted by prediction, in groups of equal size"
-        tables.append(table(caption, heads, trust.calibration))
+    names = ("rows", "mean predicted", "mean observed", "observed less predicted")
+    heads = [("prediction", False), *((name, True) for name in names)]
+    caption = "Rows sorted by prediction, in groups of equal size"
+    tables = [table(caption, heads, trust.calibration)]
     return section("trust", stats=trust.scores, sentences=trust.sentences, tables=tables)
 
 
@@ -398,14 +396,14 @@ def values_table(feature: ReportFeature) -> ReportTable:
         heads.append(group.rule)
         columns.append(group.curve.y)
     lines, data = [], []
-    for k in range(len(curve.y)):
-        values = [float(column[k]) for column in columns]
+    is_text = feature.levels or are_dates(feature.line.feature_units)
+    for place, x, *numbers in zip(pictures.places_of(feature), curve.x, *columns, strict=True):
+        values = list(map(float, numbers))
         texts = [NO_VALUE if np.isnan(value) else number_text(value) for value in values]
         if np.isfinite(values[3]):
             texts[3] = f"{values[3]:,.0f}"
-        lines.append([pictures.place_of(feature, k), *texts])
-        is_text = feature.levels or are_dates(feature.line.feature_units)
-        data.append([pictures.place_of(feature, k) if is_text else float(curve.x[k]), *values])
+        lines.append([place, *texts])
+        data.append([place if is_text else float(x), *values])
     link = csv_link(feature.line.feature, heads, data)
     caption = f"Values of {feature.line.label}"
     return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
@@ -531,13 +529,6 @@ def everything(content: ReportContent) -> dict[str, Any]:
     }
 
 
-class TableColumn(NamedTuple):
-    """The head of a column, and whether it holds numbers, which stand right."""
-
-    head: str
-    numbers: bool = False
-
-
 @dataclass(frozen=True)
 class Cell:
     """A text, with a second line for its interval, or the id that it leads to."""
@@ -551,10 +542,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table; the first cell of each line is its head."""
+    """A table; the first cell of each line is its head.
+
+    Columns have a head, and say whether they hold numbers, which stand right.
+    """
 
     caption: str
-    columns: tuple[TableColumn, ...]
+    columns: Sequence[tuple[str, bool]]
     lines: tuple[tuple[Cell, ...], ...]
     # Becomes blocks with labels on small screens.
     wide: bool = False
@@ -563,14 +557,14 @@ class ReportTable:
     @property
     def of_numbers(self) -> bool:
         """Whether all columns but the first hold numbers."""
-        return all(column.numbers for column in self.columns[1:])
+        return all(is_number for _, is_number in self.columns[1:])
 
     def csv(self) -> str:
         """The table as CSV: with eight digits where they are known."""
         if self.link is not None:
             return self.link.text
         texts = [[cell.text for cell in line] for line in self.lines]
-        return csv_text([column.head for column in self.columns], texts)
+        return csv_text([head for head, _ in self.columns], texts)
 
     def latex(self) -> str:
         """The table as LaTeX, as it is read in the report; it needs the package booktabs."""
@@ -578,8 +572,8 @@ class ReportTable:
             [f"{cell.text} [{cell.interval}]" if cell.interval else cell.text for cell in line]
             for line in self.lines
         ]
-        frame = pd.DataFrame(texts, columns=[column.head for column in self.columns])
-        aligned = "".join("r" if column.numbers else "l" for column in self.columns)
+        frame = pd.DataFrame(texts, columns=[head for head, _ in self.columns])
+        aligned = "".join("r" if is_number else "l" for _, is_number in self.columns)
         return frame.to_latex(
             index=False, escape=True, caption=self.caption, column_format=aligned
         ).replace(MINUS, "$-$")
@@ -594,12 +588,7 @@ def table(
     link: Link | None = None,
 ) -> ReportTable:
     """A table of cells or plain texts."""
-    return ReportTable(
-        caption,
-        tuple(starmap(TableColumn, heads)),
-        tuple(
-            tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
-        ),
-        wide,
-        link,
+    cells = tuple(
+        tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
     )
+    return ReportTable(caption, heads, cells, wide, link)

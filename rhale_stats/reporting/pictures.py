@@ -390,9 +390,9 @@ def of_difference(feature: ReportFeature, width: float, least: float) -> Drawing
 def of_levels(feature: ReportFeature, width: float, least: float) -> Drawing:
     """Levels with intervals, a line each."""
     curve = feature.curve
+    sizes = map(ReportSize, curve.y, curve.low, curve.high)
     lines = [
-        Dot(name, (("average", ReportSize(float(y), float(low), float(high))),))
-        for name, y, low, high in zip(feature.levels, curve.y, curve.low, curve.high, strict=True)
+        Dot(name, (("average", size),)) for name, size in zip(feature.levels, sizes, strict=True)
     ]
     middle = _middle(curve)
     ends = (middle - least / 2, middle + least / 2)
@@ -705,7 +705,7 @@ def described(feature: ReportFeature, content: ReportContent) -> str:
     curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
     finite = np.flatnonzero(np.isfinite(curve.y))
     feature = replace(feature, curve=curve)
-    places = [place_of(feature, k) for k in range(len(curve.y))]
+    places = places_of(feature)
     chosen = finite
     if len(finite) > MAX_VALUES:
         chosen = finite[np.linspace(0, len(finite) - 1, MAX_VALUES).round().astype(int)]
@@ -726,11 +726,11 @@ def described(feature: ReportFeature, content: ReportContent) -> str:
     )
 
 
-def place_of(feature: ReportFeature, k: int) -> str:
-    """The k-th point of the curve: a level, or a place on the axis."""
-    if feature.levels:
-        return feature.levels[k]
-    return place(float(feature.curve.x[k]), feature)
+def places_of(feature: ReportFeature) -> list[str]:
+    """The points of the curve: levels, or places on the axis."""
+    if feature.levels or not len(feature.curve.x):
+        return list(feature.levels)
+    return [typeset(text) for text in axis_texts(feature.curve.x, feature.line.feature_units)]
 
 
 def place(x: float, feature: ReportFeature) -> str:
@@ -763,15 +763,14 @@ def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
 
 def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
     """A small picture for each group of rows."""
-    panels = []
+    panels, places = [], places_of(feature)
     for number, group in enumerate(feature.leaves):
-        y, x = group.curve.y, group.curve.x
+        y = group.curve.y
         if not np.isfinite(y).any():
             continue
         anchor = f"{feature.anchor}-group-{number}"
         highest, lowest = (
-            f"{number_text(float(y[k]))} at {place(float(x[k]), feature)}"
-            for k in (int(np.nanargmax(y)), int(np.nanargmin(y)))
+            f"{number_text(float(y[k]))} at {places[k]}" for k in (np.nanargmax(y), np.nanargmin(y))
         )
         alt = f"Line chart. Highest {highest}, lowest {lowest}."
         rows = rows_text(group.n_rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,10 +21,11 @@ from rhale_stats.answers.numbers import (
     percent,
     with_labels,
 )
+from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.levels import level_names
+from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
 MINUS = "−"
@@ -158,8 +158,8 @@ class Trust:
 
     # Names, values and notes.
     scores: tuple[tuple[str, str, str], ...]
-    sentences: tuple[str, ...] = ()
-    calibration: tuple[tuple[str, ...], ...] = ()
+    sentences: tuple[str, ...]
+    calibration: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -353,35 +353,32 @@ def _feature(
     row = one_feature(tree["effect"].to_dataset(), line.feature)
     levels = row.is_categorical
     attrs: Attrs = {**tree["answers"].attrs, **tree.attrs}
-    level = percent(float(attrs["level"]))
-    facts: dict[str, Any] = {
-        "line": line,
-        "anchor": f"f-{position}",
-        "headline": typeset(sentences.headline(line)),
-        "sentences": tuple(typeset(sentence) for sentence in sentences.sentences(line, attrs)),
-        "usual": typeset(sentences.usual_text(line)),
-        "split": f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
-        if line.split_by
-        else "",
-    }
     answers, places = tree["answers"].to_dataset(), () if levels else row.bin_edges
-    facts["groups"] = _groups(region, places, answers) if region is not None else ()
-    if levels:
-        return ReportFeature(
-            **facts,
-            **_of_levels(row, tree, line.feature),
-            ordered=str(row["feature_kind"].values) != "nominal",
-            band=f"simultaneous {level} interval",
-        )
+    split = f"{line.split_by} ({percent(line.split_drop)})".replace(" %", "\u00a0%")
     return ReportFeature(
-        **facts,
-        curve=_curve(row, places),
-        counts=_counts(row),
-        windows=_windows(tree, line.feature, line.feature_units),
-        stretches=_stretches(row),
-        band=f"simultaneous {level} band",
-        outcome=_outcome(tree, line.feature),
+        line=line,
+        anchor=f"f-{position}",
+        headline=typeset(sentences.headline(line)),
+        sentences=tuple(typeset(sentence) for sentence in sentences.sentences(line, attrs)),
+        usual=typeset(f"{line.usual_from} to {line.usual_to}") if line.usual_to else "",
+        split=split if line.split_by else "",
+        band=f"simultaneous {percent(float(attrs['level']))} {'interval' if levels else 'band'}",
+        groups=_groups(region, places, answers) if region is not None else (),
+        **(_of_levels if levels else _of_axis)(row, tree, line),
     )
+
+
+def _of_axis(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[str, Any]:
+    """The curve of a feature with an axis, and what is drawn below it."""
+    edges = row.bin_edges
+    counts = Bars(edges[:-1], edges[1:], row["n_obs"].values.astype(float))
+    return {
+        "curve": _curve(row, edges),
+        "counts": counts if row.sizes["bin"] else None,
+        "windows": _windows(tree, line.feature, line.feature_units),
+        "stretches": _stretches(row),
+        "outcome": _outcome(tree, line.feature),
+    }
 
 
 def _curve(row: FeatureResult, x: Any) -> PictureCurve:
@@ -389,51 +386,34 @@ def _curve(row: FeatureResult, x: Any) -> PictureCurve:
     return PictureCurve(np.asarray(x, float), row.at_bins("curve"), low, high)
 
 
-def _of_levels(row: FeatureResult, tree: xr.DataTree, feature: str) -> dict[str, Any]:
+def _of_levels(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[str, Any]:
     """Levels and their values; those that few rows have are left out, and counted."""
-    names = level_names(row)
+    names, difference = level_names(row), None
     curve = _curve(row, np.arange(float(len(names)))) if row.sizes["bin"] else FLAT
     shown = ~_rare(row)[: len(curve.x)]
     shown_curve = curve.take(shown)
-    outcome = {
-        name: values[shown]
-        for name, values in _outcome(tree, feature).items()
-        if len(values) == len(shown)
-    }
+    outcome = _outcome(tree, line.feature).items()
     n_rows = row["n_level"].values[: len(shown)][shown]
+    if len(names) == 2 and row.sizes["bin"] and shown.all():
+        windows = _windows(tree, line.feature, "")
+        difference = _of_first_bin(row), None if windows is None else windows.quantiles[0]
     return {
         "curve": shown_curve,
         "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
+        "ordered": str(row["feature_kind"].values) != NOMINAL,
         "counts": Bars(shown_curve.x, shown_curve.x, n_rows) if shown.any() else None,
         "left_out": int((~shown).sum()),
-        "outcome": outcome,
-        "difference": _difference(row, tree, feature) if len(names) == 2 and shown.all() else None,
+        "outcome": {name: each[shown] for name, each in outcome if len(each) == len(shown)},
+        "difference": difference,
     }
 
 
 FLAT = PictureCurve(*(np.zeros(0) for _ in range(4)))
 
 
-def _difference(
-    row: FeatureResult, tree: xr.DataTree, feature: str
-) -> tuple[ReportSize, Any] | None:
-    """Of two levels: the second less the first, and quantiles of single rows."""
-    if not row.sizes["bin"]:
-        return None
-    windows = _windows(tree, feature, "")
-    return _of_first_bin(row), None if windows is None else windows.quantiles[0]
-
-
 def _of_first_bin(row: FeatureResult) -> ReportSize:
     low, high = row["effect_ci"].transpose("bin", "ci_bound").values[0]
     return ReportSize(float(row["effect"].values[0]), float(low), float(high))
-
-
-def _counts(row: FeatureResult) -> Bars | None:
-    if not row.sizes["bin"]:
-        return None
-    edges = row.bin_edges
-    return Bars(edges[:-1], edges[1:], row["n_obs"].values.astype(float))
 
 
 def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
@@ -456,14 +436,10 @@ def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
 
 def _stretches(row: FeatureResult) -> tuple[tuple[float, float], ...]:
     """Neighbouring bins whose curve is not known for the same reason."""
-    edges, kinds = row.bin_edges, list(map(str, row["reliable"].values))
-    out, start = [], 0
-    for kind, bins in groupby(kinds[: max(len(edges) - 1, 0)]):
-        end = start + len(list(bins))
-        if kind != "yes":
-            out.append((float(edges[start]), float(edges[end])))
-        start = end
-    return tuple(out)
+    edges = row.bin_edges
+    kinds = row["reliable"].values[: max(len(edges) - 1, 0)]
+    runs = [run for kind in {*kinds} - {"yes"} for run in stretches(kinds == kind)]
+    return tuple((float(edges[begin]), float(edges[end + 1])) for begin, end in sorted(runs))
 
 
 def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ...]:
@@ -496,14 +472,10 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
 def _at(row: FeatureResult, x: Any) -> PictureCurve:
     """A group's curve and band at other places than its own edges, which are on straight lines."""
     curve = _curve(row, row.bin_edges)
-    inside = (x >= curve.x[0]) & (x <= curve.x[-1]) if len(curve.x) else np.zeros(len(x), bool)
-    values = (
-        np.where(inside, np.interp(x, curve.x, curve_values), np.nan)
-        if len(curve.x)
-        else x * np.nan
-        for curve_values in (curve.y, curve.low, curve.high)
-    )
-    return PictureCurve(x, *values)
+    if not len(curve.x):
+        return PictureCurve(x, *[x * np.nan] * 3)
+    values = (curve.y, curve.low, curve.high)
+    return PictureCurve(x, *(np.interp(x, curve.x, each, np.nan, np.nan) for each in values))
 
 
 def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:

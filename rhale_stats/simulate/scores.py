@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import xarray as xr
@@ -19,6 +19,8 @@ from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_UNITS, OUTPUT_UNITS, software
 
 T = TypeVar("T", xr.Dataset, xr.DataArray)
+# An exact truth has cells; another one is an effect of many rows.
+CELL_EFFECT = "cell_effect"
 # Name -> (long_name, units).
 SCORES = {
     "L_mu": ("mean over bins of |mu - effect|", EFFECT_UNITS),
@@ -104,10 +106,10 @@ def mae(effect: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
     for row in each_feature(effect):
         true_row = one_feature(truth, position_of(row.name, true_names))
         scores.append(_scores(row, true_row) if row.sizes["bin"] else dict.fromkeys(SCORES, np.nan))
-    variables: dict[str, Any] = {}
-    for name, (long_name, units) in SCORES.items():
-        values = np.array([of_feature[name] for of_feature in scores])
-        variables[name] = ("feature", values, {"long_name": long_name, "units": units})
+    variables = {
+        name: ("feature", [score[name] for score in scores], {"long_name": what, "units": units})
+        for name, (what, units) in SCORES.items()
+    }
     return xr.Dataset(
         variables,
         {"feature": effect["feature"].variable},
@@ -204,9 +206,9 @@ def _scores(row: FeatureResult, truth: FeatureResult) -> dict[str, float]:
 def _cells(truth: FeatureResult, edges: FloatArray) -> overlap.TrueCells:
     """The truth along the axis: its cells, or the narrow bins of a dense truth."""
     name = str(truth["feature"].values)
-    if _is_exact(truth):
+    if CELL_EFFECT in truth:
         places = truth["cell_value"].values
-        mean, sigma = (truth[what].values for what in ("cell_effect", "cell_heterogeneity"))
+        mean, sigma = (truth[what].values for what in (CELL_EFFECT, "cell_heterogeneity"))
         noise, share = np.zeros((2, len(mean)))
     else:
         if truth.slopes.any():
@@ -239,11 +241,6 @@ def _cells(truth: FeatureResult, edges: FloatArray) -> overlap.TrueCells:
     return overlap.TrueCells(reach, mean[needed], sigma[needed] ** 2, noise[needed], share[needed])
 
 
-def _is_exact(truth: FeatureResult) -> bool:
-    """Whether a truth is exact (has cells); otherwise it is an effect of many rows."""
-    return "cell_effect" in truth
-
-
 def _true_curve(
     row: FeatureResult, truth: FeatureResult, cells: overlap.TrueCells, grid: FloatArray
 ) -> FloatArray:
@@ -254,7 +251,7 @@ def _true_curve(
     finite_edges = own_curve.edges[np.isfinite(own_curve.values)]
     start, end = finite_edges[0], finite_edges[-1]
     centering = str(row.attrs["centering"])
-    if _is_exact(truth):
+    if CELL_EFFECT in truth:
         bin_edges = truth.bin_edges
         whole = (bin_edges[0], bin_edges[-1]) == (edges[0], edges[-1]) == (start, end)
         same = whole or np.array_equal(bin_edges, edges)

@@ -18,8 +18,9 @@ from rhale_stats.effects.rhale import rhale
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.outputs import Model
 from rhale_stats.schema.checks import check_effect
-from rhale_stats.schema.feature_result import one_feature
+from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.kinds import EFFECT
 from rhale_stats.schema.padding import pad_features
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import software, variable
@@ -56,25 +57,18 @@ class Marginal:
     breaks: FloatArray
 
 
-def truth_of(
-    marginal: Marginal,
-    edges: FloatArray,
-    linear: NDArray[np.bool_] | None,
-    points: FloatArray,
-    centering: str,
-    curve_edges: FloatArray,
-) -> dict[str, FloatArray | float]:
-    """Truth of one feature, its curve at ``curve_edges``.
-
-    ``points`` are those at which the estimate has a curve.
-    """
+def truth_of(marginal: Marginal, row: FeatureResult) -> dict[str, FloatArray | float]:
+    """Truth of one feature: on the bins of its effect, and its curve at the edges of the cells."""
+    edges = row.bin_edges
+    linear = row.slopes != 0 if "slope" in row else None
     if not len(edges):
         return dict.fromkeys((*TRUE_VALUES, *(() if linear is None else ("slope",))), np.nan)
     effect, variance, bin_error, slope = _bin_truths(marginal, edges, linear)
-    steps = _bin_truths(marginal, curve_edges, None)[0] * np.diff(curve_edges)
+    steps = _bin_truths(marginal, row.edges, None)[0] * np.diff(row.edges)
     curve = np.concatenate([[0.0], np.cumsum(steps)])
-    start, end = float(points[0]), float(points[-1])
-    level = _mean_of_curve(marginal, start, end, centering)
+    # Between the points at which the estimate has a curve.
+    start, *_, end = map(float, row.curve.edges[np.isfinite(row.curve.values)])
+    level = _mean_of_curve(marginal, start, end, str(row.attrs["centering"]))
     if start > edges[0]:
         to_start, *_ = _bin_truths(marginal, np.array([edges[0], start]), None)
         level += float(to_start[0] * (start - edges[0]))
@@ -211,11 +205,8 @@ def dense_truth(
     local = local_effects(model, X, jacobian=jacobian, features=features)
     truth = rhale(local, bins=EqualWidthBins(n_bins), centering=centering, weighting="rows")
     noise = truth["heterogeneity"] / np.sqrt(truth["n_obs"].where(truth["n_obs"] > 0))
-    _, values, facts = variable(
-        "effect_se", noise.values, source="rows", kind="central limit theorem"
-    )
-    # The dimensions of several outputs too.
-    truth["effect_se"] = noise.dims, values, facts
+    dims, by_rows = tuple(map(str, noise.dims)), {"source": "rows", "kind": "central limit theorem"}
+    truth["effect_se"] = variable("effect_se", noise.values, EFFECT, dims, **by_rows)
     truth.attrs["method"] = "dense truth"
     return truth
 
@@ -364,11 +355,7 @@ class Simulator:
                     f"{', '.join(map(repr, marginals))}; got {name!r}. Select them: "
                     f"effect.sel(feature=[...])."
                 )
-            row = one_feature(effect, name)
-            linear = row.slopes != 0 if "slope" in row else None
-            where_known = row.curve.edges[np.isfinite(row.curve.values)]
-            how = linear, where_known, str(effect.attrs["centering"]), row.edges
-            rows.append(truth_of(marginals[name], row.bin_edges, *how))
+            rows.append(truth_of(marginals[name], one_feature(effect, name)))
         arrays = pad_features(rows, effect.sizes, cell=CELLS, cell_edge=CELLS + 1)
         variables: dict[str, Any] = {name: variable(name, array) for name, array in arrays.items()}
         cell_value = variables.pop("cell_value")

@@ -98,7 +98,7 @@ def test_portions_hold_the_first_chain_first():
 def test_a_model_a_draw():
     X = np.array([[1.0, 2.0], [0.0, -1.0]])
     found = members_of(linear, BOTH, DrawOptions(by_chain=True), 2)
-    assert (found.n, found.chains, found.source) == (10, 2, "draws")
+    assert (sum(found.sizes), found.chains, found.source) == (10, 2, "draws")
     assert found.sizes == [1] * 10
     assert found.names == []
     for number, model in enumerate(found.portions):
@@ -124,7 +124,7 @@ def test_models_of_many_draws(monkeypatch):
         monkeypatch.setattr(module, "MAX_ANSWERS", answers)
         found = members_of(all_at_once, BOTH, options, 6)
         assert found.sizes == sizes
-        assert found.n == 10
+        assert sum(found.sizes) == 10
         answer = np.concatenate([model(X) for model in found.portions], axis=1)
         assert_allclose(answer, X @ SLOPE.reshape(10, 2).T + LEVEL.ravel())
     assert members_of(all_at_once, BOTH, options, 0).sizes == [1] * 10
@@ -139,7 +139,7 @@ def test_fitted_models_have_names():
     found = members_of({"up": up, 2: down}, None, DrawOptions(), 3)
     assert found.names == ["up", "2"]
     assert found.portions == [up, down]
-    assert (found.sizes, found.chains, found.n) == ([1, 1], 1, 2)
+    assert (found.sizes, found.chains, sum(found.sizes)) == ([1, 1], 1, 2)
     assert found.source == "models"
     listed = members_of((up, down), None, DrawOptions(), 3)
     assert listed.names == ["0", "1"]

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
-from rhale_stats.ensembles.labelled import deviations, error_of, variance_kind
+from rhale_stats.ensembles.labelled import deviations, error_of
 from tests.ensembles.made import FOLDS, GRID, REFITS, ensemble
 
 RNG = np.random.default_rng(1)
@@ -37,7 +37,7 @@ def test_of_refits_rows_are_within_the_spread_of_the_members():
     se = np.linspace(0.1, 5, SIZE)
     made = ensemble(MEMBERS, se_rows=se, **REFITS)
     error, variance = error_of(made, "curve"), MEMBERS.var(axis=0, ddof=1)
-    assert variance_kind(made) == "bootstrap"
+    assert made.attrs["variance"] == "bootstrap"
     assert_allclose(error.variance[0], variance)
     assert_allclose(error.rows[0], se**2)
     assert_allclose(error.model[0], np.maximum(variance - se**2, 0))

@@ -397,7 +397,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("ensembles/intervals.py", "_curve"): {
-        "return _ComparedCurve([np.zeros → np.ones](0), [])": NO_ELEMENTS,
+        "…ges if effect.sizes['bin'] else [np.zeros → np.ones](0)": NO_ELEMENTS,
     },
     ("ensembles/intervals.py", "_of_feature"): {
         "if paired and rows[[0 → 1]] is not None and (rows[1] is no…": PAIRED,
@@ -424,9 +424,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("ensembles/refits.py", "_pooled"): {
         "…GRID, *TOTALS) if name in sound[[0 → 1]]]": "all members have the same estimates",
-    },
-    ("ensembles/draws.py", "_chained"): {
-        "least = 2 if by_chain else [1 → 0]": "a single number is no list, which is refused before",
     },
     ("ensembles/refits.py", "RefitTable.whole"): {
         "…f.form.give(self.data.copy(deep=[not → ]COPY_ON_WRITE))": (

@@ -80,8 +80,8 @@ def test_blocks_of_draws_are_one(make, monkeypatch):
     """Three draws at a time, or one where a single one is already too many."""
     found = make()
     whole = rs.bootstrap(found, n_resamples=8, chains=2, rng=1)
-    for room in (3 * 16 * N, 1):
-        monkeypatch.setattr(inference, "CHUNK_BYTES", room)
+    for room in (3 * N, 1):
+        monkeypatch.setattr(inference, "CHUNK", room)
         asked = []
         weights_of = inference.resample.weights_of
 
