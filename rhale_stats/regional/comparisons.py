@@ -29,8 +29,7 @@ from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_val
 from rhale_stats.models.table import check_column
 from rhale_stats.regional.losses import LOSSES, CurveProblem
 from rhale_stats.regional.search import SplitSearch, Work, work_of
-from rhale_stats.regional.trees import tree_of
-from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.regional.trees import rows_of_nodes, tree_of
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.validation import refuse_fields, validated
 from rhale_stats.schema.variables import GRID_VALUE
@@ -396,15 +395,6 @@ def binned_tree(work: Work, inputs: RegionalInputs, units: str) -> tuple[xr.Data
     tree = tree_of(work, 0, inputs.conditioning, problem, units)
     # Of a constant feature no bin has an effect.
     return tree, inputs.x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges
-
-
-def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
-    """Numbers of the rows of every node."""
-    region, parent = tree["region"].values, tree["parent"].values
-    inside = tree[ROWS].values == np.where(region >= 0, region, -2)[:, None]
-    for number in range(len(region) - 1, 0, -1):
-        inside[parent[number]] |= inside[number]
-    return [np.flatnonzero(rows) for rows in inside]
 
 
 def ale_curve(local: xr.Dataset, edges: FloatArray) -> FloatArray:

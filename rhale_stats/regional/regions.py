@@ -34,7 +34,13 @@ from rhale_stats.regional.splits import (
     frame_of,
     sides_of,
 )
-from rhale_stats.regional.trees import Placing, check_rows_of_tree, check_tree, labelled_tree
+from rhale_stats.regional.trees import (
+    check_rows_of_tree,
+    check_tree,
+    labelled_tree,
+    region_of_rows,
+    rows_of_nodes,
+)
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -123,25 +129,15 @@ class SearchRows(NamedTuple):
         name, source = str(tree["feature"].values), self.some.source
         facts: dict[str, Any] = self.facts | {"n_rows": source.n_rows}
         facts |= as_attribute({name: source.fingerprint(feature_position(self.whole, name))})
-        return self._counted(out, region, weight).assign_attrs(facts)
+        return (out if self.some.every else self._counted(out)).assign_attrs(facts)
 
-    def _counted(self, tree: xr.Dataset, region: IntArray, weight: FloatArray | None) -> xr.Dataset:
+    def _counted(self, tree: xr.Dataset) -> xr.Dataset:
         """With the rows of every node counted."""
-        if self.some is None or self.some.every:
-            return tree
-        leaves, parent = tree["region"].values, tree["parent"].values
+        rows = rows_of_nodes(tree)
+        weight = self.whole.get("weight", xr.ones_like(tree[ROWS])).values
+        share = np.array([weight[inside].sum() for inside in rows])
         counted = self.whole.attrs.get("weight_kind") == "frequency"
-
-        def of_nodes(w: FloatArray | None) -> FloatArray:
-            w = None if w is None else w[region >= 0]
-            of_region = np.bincount(region[region >= 0], w, int(leaves.max()) + 1)
-            totals = np.where(leaves >= 0, of_region[np.maximum(leaves, 0)], 0.0)
-            for number in range(len(parent) - 1, 0, -1):
-                totals[parent[number]] += totals[number]
-            return totals
-
-        share = of_nodes(weight)
-        count = share if counted else of_nodes(None)
+        count = share if counted else np.array(list(map(len, rows)))
         node_counts = {"n_obs": count.astype(np.int64), "weight_share": share / share[0]}
         min_obs = self.whole_search.min_obs or max(int(count[0]) // 20, 10)
         tree = tree.assign({name: tree[name].copy(data=data) for name, data in node_counts.items()})
@@ -149,7 +145,7 @@ class SearchRows(NamedTuple):
 
     def _placed(self, tree: xr.Dataset) -> IntArray:
         """Region of every row, by the rules."""
-        placing = Placing.from_tree(tree)
+        rules = tree.drop_dims("obs")
         if self.whole_conditioning is None:
             names = feature_names(self.whole)
             x = self.whole["x"].transpose("obs", "feature").data.rechunk({1: -1})
@@ -157,11 +153,11 @@ class SearchRows(NamedTuple):
         elif is_in_chunks(self.whole_conditioning):
             chunks = [(chunk, []) for chunk in chunks_of(self.whole_conditioning) or ()]
         else:
-            return placing(self.whole_conditioning)
+            return region_of_rows(rules, self.whole_conditioning)
 
-        def placed(chunk: Any, names: Sequence[str]) -> IntArray:
+        def placed(chunk: Any, names: list[str]) -> IntArray:
             table = frame_of(chunk, "conditioning")
-            return placing(table.set_axis(list(names), axis=1) if names else table)
+            return region_of_rows(rules, table.set_axis(names, axis=1) if names else table)
 
         regions: IntArray = of_all(chunks, placed, np.concatenate, "rows in regions")
         return regions
@@ -179,16 +175,13 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
             f"{sum(lengths)}."
         )
     ends = np.cumsum(lengths)
-    each = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    begins = ends - lengths
-    parts = [
-        (chunk, chunk_rows - begin)
-        for chunk, chunk_rows, begin in zip(chunks, each, begins, strict=True)
-    ]
+    of_chunks = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    numbers = [some - begin for some, begin in zip(of_chunks, ends - lengths, strict=True)]
 
     def rows_of_chunk(chunk: Any, rows: IntArray) -> pd.DataFrame:
         return frame_of(chunk, "conditioning").iloc[rows]
 
+    parts = list(zip(chunks, numbers, strict=True))
     table: pd.DataFrame = of_all(parts, rows_of_chunk, pd.concat)
     return table
 

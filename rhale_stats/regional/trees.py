@@ -431,7 +431,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     array([1, 1, 0, 1, 0])
     """
     table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")
-    regions = Placing.from_tree(check_tree(tree))(table)
+    regions = region_of_rows(check_tree(tree), table)
     lost = regions < 0
     if lost.any():
         warn(
@@ -442,39 +442,31 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     return xr.DataArray(regions, {"obs": index}, "obs", "region", dict(ABOUT_REGION))
 
 
-class Placing(NamedTuple):
-    """The rules of a tree, node by node after the root, by which rows have a region."""
+def region_of_rows(tree: xr.Dataset, table: pd.DataFrame) -> IntArray:
+    """Region of every row of a table by the rules of a tree of one feature, -1 for none."""
+    names = ("condition_feature", "operator", "condition", "threshold", "levels", "parent")
+    rules = zip(*(tree[name].values[1:].tolist() for name in names), strict=True)
+    columns_given = {str(name): column for name, column in table.items()}
+    inside = np.zeros((tree.sizes["node"], len(table)), dtype=bool)
+    inside[0] = True
+    for number, (feature, operator, text, threshold, levels, parent) in enumerate(rules, 1):
+        if feature not in columns_given:
+            raise KeyError(
+                f"X must have the columns that the tree splits by; got none named {feature!r} (it "
+                f"has {', '.join(columns_given)})."
+            )
+        condition = Condition(feature, operator, text, threshold, of_json(levels))
+        inside[number] = inside[parent] & condition.holds(columns_given[feature])
+    region, region_of_row = tree["region"].values, np.full(len(table), -1)
+    for leaf in np.flatnonzero(region >= 0):
+        region_of_row[inside[leaf]] = region[leaf]
+    return region_of_row
 
-    conditions: list[Condition]
-    parents: IntArray
-    regions: IntArray
 
-    @classmethod
-    def from_tree(cls, tree: xr.Dataset) -> Placing:
-        """Those of a tree of one feature."""
-        names = ("condition_feature", "operator", "condition", "threshold", "levels")
-        columns_of_tree = [tree[name].values[1:].tolist() for name in names]
-        conditions = [
-            Condition(feature, operator, text, threshold, of_json(levels))
-            for feature, operator, text, threshold, levels in zip(*columns_of_tree, strict=True)
-        ]
-        return cls(conditions, tree["parent"].values[1:], tree["region"].values)
-
-    def __call__(self, table: pd.DataFrame) -> IntArray:
-        """Region of every row of a table, -1 for none."""
-        columns_given = {str(name): column for name, column in table.items()}
-        inside = np.zeros((len(self.regions), len(table)), dtype=bool)
-        inside[0] = True
-        for number, (condition, parent) in enumerate(
-            zip(self.conditions, self.parents, strict=True), 1
-        ):
-            if condition.feature not in columns_given:
-                raise KeyError(
-                    f"X must have the columns that the tree splits by; got none named "
-                    f"{condition.feature!r} (it has {', '.join(columns_given)})."
-                )
-            inside[number] = inside[parent] & condition.holds(columns_given[condition.feature])
-        region_of_row = np.full(len(table), -1)
-        for region, rows in zip(self.regions, inside, strict=True):
-            region_of_row[rows] = np.where(region >= 0, region, region_of_row[rows])
-        return region_of_row
+def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
+    """Numbers of the rows of every node."""
+    region, parent = tree["region"].values, tree["parent"].values
+    inside = tree[ROWS].values == np.where(region >= 0, region, -2)[:, None]
+    for number in range(len(region) - 1, 0, -1):
+        inside[parent[number]] |= inside[number]
+    return [np.flatnonzero(rows) for rows in inside]
