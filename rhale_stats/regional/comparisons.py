@@ -110,17 +110,18 @@ def regional_shap(
     """
     inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
     generator, seed = source_of(rng)
-    quotients, how, error = None, "given", None
+    quotients, facts = None, dict[str, Any](shapley="given")
     shap_values = shapley.shap_values
     if shap_values is None:
         quotients = inputs.sample.quotients(model, single=True)
         estimate = shapley_values(
             model, quotients, shapley, generator, "regional_shap", progress=progress
         )
-        how = estimate.how
+        facts["shapley"] = estimate.how
         values = np.ascontiguousarray(estimate.values[:, inputs.position, 0])
         if estimate.error is not None:
-            error = float(np.sqrt(np.mean(estimate.error[:, inputs.position, 0] ** 2)))
+            errors = estimate.error[:, inputs.position, 0]
+            facts["shap_value_error"] = float(np.sqrt(np.mean(errors**2)))
     else:
         values = given_column(shap_values, inputs.sample.table, inputs.position)
     local = inputs.local(Differences(values[:, None], np.zeros(1), "shapley"))
@@ -139,9 +140,9 @@ def regional_shap(
     unknown = np.full((2, len(middles)), np.nan)
     curves = [means(rows) if inputs.varies else unknown for rows in rows_of_nodes(tree)]
     out = finished(tree, "regional_shap", "Shapley values", middles, curves, quotients)
-    drawn = quotients is not None or search.test is not None
-    sampled = {} if error is None else {"shap_value_error": error}
-    return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
+    if quotients is not None or search.test is not None:
+        facts["seed"] = seed
+    return out.assign_attrs(facts)
 
 
 @validated

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice, is_in_chunks
 from rhale_stats.arguments.progress import progress_bar
@@ -26,7 +26,7 @@ from rhale_stats.local.chunks import Sampled, cached, sampled
 from rhale_stats.models.chunked import chunks_of
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.losses import DRAWS, LOSSES, TIE, Node, Problem, split_losses
-from rhale_stats.regional.search import SplitSearch, Work, least_of, null_rows, tried_of, work_of
+from rhale_stats.regional.search import SplitSearch, Work, null_rows, tried_of, work_of
 from rhale_stats.regional.splits import (
     SplitCandidates,
     checked_table,
@@ -600,25 +600,24 @@ def labelled_matrix(
     works = work.of_features(range(len(names)))
     if conditioning is not None:
         columns = [column.name for column in conditioning_columns(work.local, conditioning, None)]
-    shape = (len(names), len(columns))
-    values: dict[str, NDArray[Any]] = {
-        "loss_drop": np.full(shape, np.nan),
-        "best": np.full(shape, "", dtype=object),
-        "pvalue": np.full(shape, np.nan),
-    }
-    losses = np.full(len(names), np.nan)
+    losses, tables = [], []
     with progress_bar(len(names), "interactions", "feature", progress=progress) as bar:
         for position, feature_work in enumerate(works):
-            losses[position], splits = _best_splits(
-                feature_work, position, conditioning, n_permutations
-            )
-            tried = [columns.index(column) for column in splits.index]
-            for name, matrix in values.items():
-                matrix[position, tried] = splits[name]
+            loss, splits = _best_splits(feature_work, position, conditioning, n_permutations)
+            losses.append(loss)
+            tables.append(splits.reindex(columns))
             bar.update()
-    values["best"] = values["best"].astype(str)
-    values["pvalue_adjusted"] = adjusted(values["pvalue"].ravel(), adjust).reshape(shape)
-    values["loss"] = losses
+    drop, pvalue = [
+        np.array([table[name] for table in tables], dtype=np.float64)
+        for name in ("loss_drop", "pvalue")
+    ]
+    values = {
+        "loss_drop": drop,
+        "best": np.array([table["best"].fillna("") for table in tables], dtype=str),
+        "pvalue": pvalue,
+        "pvalue_adjusted": adjusted(pvalue.ravel(), adjust).reshape(pvalue.shape),
+        "loss": np.array(losses),
+    }
     out = xr.Dataset({name: variable(name, values[name], INTERACTIONS) for name in values})
     out["pvalue_adjusted"].attrs["adjust"] = adjust
     out["loss"].attrs["units"] = LOSSES[work.loss]
@@ -659,7 +658,7 @@ def _best_splits(
     conditioning = work.conditioning(table, feature_names(work.local)[position])
     tried = tried_of(conditioning, node, work.settings, work.of_root)
     losses = split_losses(node, node.rows, tried)
-    least = np.array([least_of([column_losses]) for column_losses in losses])
+    least = np.array([column_losses.min(initial=np.inf) for column_losses in losses])
     allowed = np.isfinite(least)
     # What a node has without splits that are worth a search.
     drop, best = np.zeros(len(tried)), [""] * len(tried)

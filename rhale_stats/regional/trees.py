@@ -430,7 +430,7 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     >>> rs.assign(rs.regions(local, "x1"), example.sample(5, rng=1)).values
     array([1, 1, 0, 1, 0])
     """
-    table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")
+    table = frame_of(X, "X")
     regions = region_of_rows(check_tree(tree), table)
     lost = regions < 0
     if lost.any():
