@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy import special
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
@@ -22,6 +21,7 @@ from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.ale import ale_from_local
+from rhale_stats.inference.estimate import student
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -374,16 +374,13 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
     start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
-    part = part / part.sum()
-    average_variance = float(part @ rows @ part) + float(estimate.learner_variance(part[None])[0])
     low, high = _usual(place, share)
     at_low, at_high = interpolation(entries.edges, np.array([low, high]))
-    between = (start.T @ (at_high - at_low))[None]
-    difference = float(between[0] @ estimate.effect)
-    variance = float((between @ rows @ between.T)[0, 0]) + float(
-        estimate.learner_variance(between)[0]
-    )
-    error = float(np.sqrt(variance))
+    # The average effect, and the difference between the usual values.
+    sums = np.stack([part / part.sum(), start.T @ (at_high - at_low)])
+    average, difference = (sums @ estimate.effect).tolist()
+    variances = np.einsum("fk,kl,fl->f", sums, rows, sums) + estimate.learner_variance(sums)
+    average_error, error = np.sqrt(variances).tolist()
     ordered = place.kind != NOMINAL or n_bins == 1
     half = intervals.student(LEVEL, degrees) * error
     weights_of_rows = np.abs(share[:, None] * estimate.representer)
@@ -395,9 +392,7 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
         "usual_difference": difference,
         "usual_difference_se": error,
         "usual_difference_ci": np.array([difference - half, difference + half]),
-        "usual_difference_pvalue": float(2 * special.stdtr(degrees, -(abs(difference) / error)))
-        if error > 0
-        else np.nan,
+        "usual_difference_pvalue": student(sums[1] @ estimate.effect, error, degrees)["p_value"],
     }
     return {
         "effect": estimate.effect,
@@ -412,8 +407,8 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
         "curve_se_start": np.sqrt(np.diagonal(start_cov)),
         "curve_df": np.full(n_bins + 1, degrees),
         "curve_cov": curve_cov,
-        "average_effect": float(part @ estimate.effect),
-        "average_effect_se": float(np.sqrt(average_variance)),
+        "average_effect": average,
+        "average_effect_se": average_error,
         "average_effect_df": degrees,
         **(usual if ordered else {name: usual[name] * np.nan for name in usual}),
         "largest_weight": float(sizes[0].max()),
@@ -527,26 +522,17 @@ def _labelled(
             effect[name] = effect[name].astype(np.float64) * np.nan
     order = [str(name) for name in effect["feature"].values]
     by_name = dict(zip([place.name for place in places], estimates, strict=True))
-    n_bins, n_edges = effect.sizes["bin"], effect.sizes["edge"]
-    sizes = {"bin": n_bins, "edge": n_edges, "bin_other": n_bins, "edge_other": n_edges}
-    sizes["ci_bound"] = 2
+    effect = effect.assign_coords(ci_bound=["lower", "upper"])
     for name in next(iter(by_name.values())):
-        values = [by_name[feature][name] for feature in order]
+        facts: dict[str, Any] = {}
         if name in OWN:
-            dims, long_name, units = OWN[name]
-            shape = [sizes[dim] for dim in dims[1:]]
-            facts: dict[str, Any] = {"long_name": long_name, "units": units}
+            dims, facts["long_name"], facts["units"] = OWN[name]
             if name.endswith("_ci"):
                 facts |= {"ci_prob": LEVEL, "kind": "pointwise", "method": "standard errors"}
                 facts["source"] = SOURCE
-            effect[name] = (dims, padded(values, shape), facts)
-            continue
-        dims = variable(name, np.zeros(0))[0]
-        array = padded(values, [sizes[dim] for dim in dims[1:]])
-        effect[name] = (
-            variable(name, array, source=SOURCE, target=TARGET)
-            if name.endswith("_se")
-            else variable(name, array)
-        )
-    effect = effect.assign_coords(ci_bound=["lower", "upper"])
+        else:
+            about = {"source": SOURCE, "target": TARGET} if name.endswith("_se") else {}
+            dims, _, facts = variable(name, np.nan, **about)
+        shape = [effect.sizes[dim.removesuffix("_other")] for dim in dims[1:]]
+        effect[name] = (dims, padded([by_name[feature][name] for feature in order], shape), facts)
     return effect.assign_attrs(weighting="rows")
