@@ -77,26 +77,19 @@ class SearchRows(NamedTuple):
         if not is_chunked(local):
             return cls(local, conditioning, groups, search, None, local, conditioning, search)
         some = sampled(local, "rows to be searched")
-        whole_conditioning = conditioning
-        if conditioning is not None and not is_in_chunks(conditioning):
-            whole_conditioning = checked_table(local, conditioning)
-        used_search = search
-        if search.min_obs is not None and not some.every:
-            share = len(some.rows) / sum(some.source.lengths)
+        n_rows, used_search, table = sum(some.source.lengths), search, None
+        if search.min_obs is not None:
+            share = len(some.rows) / n_rows
             used_search = replace(search, min_obs=max(int(np.ceil(search.min_obs * share)), 1))
-        labels = row_labels(some.local)
-        table = (
-            None
-            if whole_conditioning is None
-            else _rows_of(whole_conditioning, some.rows, sum(some.source.lengths))
-        )
-        if table is not None:
+        if conditioning is not None:
+            if not is_in_chunks(conditioning):
+                conditioning = checked_table(local, conditioning)
+            table, labels = _rows_of(conditioning, some.rows, n_rows), row_labels(some.local)
             table.index = pd.RangeIndex(len(table)) if labels is None else pd.Index(labels)
         if groups is not None:
             groups = groups.compute() if is_in_chunks(groups) else groups
-            every = of_rows(groups, row_labels(local), sum(some.source.lengths), "groups")
-            groups = np.asarray(every)[some.rows]
-        return cls(some.local, table, groups, used_search, some, local, whole_conditioning, search)
+            groups = np.asarray(of_rows(groups, row_labels(local), n_rows, "groups"))[some.rows]
+        return cls(some.local, table, groups, used_search, some, local, conditioning, search)
 
     @property
     def facts(self) -> dict[str, int]:
@@ -111,21 +104,14 @@ class SearchRows(NamedTuple):
         """The tree with the regions of all rows, and nodes that count them."""
         if self.some is None:
             return tree
-        n_rows = sum(self.some.source.lengths)
-        searched_region = np.full(n_rows, -1)
-        searched_region[self.some.rows] = tree[ROWS].values
-        region = searched_region
-        if not self.some.every:
-            region = self._placed(tree)
-            # Rows on which honest splits were searched stay without a region.
-            region[self.some.rows] = searched_region[self.some.rows]
-        weight = self.whole["weight"].values if "weight" in self.whole else None
-        if weight is not None:
-            region[~(weight > 0)] = -1
-        labels = self.whole["obs"] if "obs" in self.whole.coords else np.arange(n_rows)
-        about = tree[ROWS].attrs
-        out = tree.drop_vars([ROWS, "obs"]).assign_coords(obs=("obs", np.asarray(labels)))
-        out = out.assign({ROWS: ("obs", region, about)})
+        labels = self.whole["obs"].values
+        region = np.full(len(labels), -1) if self.some.every else self._placed(tree)
+        # Rows on which honest splits were searched stay without a region.
+        region[self.some.rows] = tree[ROWS].values
+        if "weight" in self.whole:
+            region[~(self.whole["weight"].values > 0)] = -1
+        out = tree.drop_vars([ROWS, "obs"]).assign_coords(obs=("obs", labels))
+        out = out.assign({ROWS: ("obs", region, tree[ROWS].attrs)})
         name, source = str(tree["feature"].values), self.some.source
         facts: dict[str, Any] = self.facts | {"n_rows": source.n_rows}
         facts |= as_attribute({name: source.fingerprint(feature_position(self.whole, name))})

@@ -17,8 +17,8 @@ from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import sorting
+from rhale_stats.arrays.categories import n_effective_of
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
-from rhale_stats.arrays.profiles import Totals
 from rhale_stats.arrays.resample import honest_split
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, check_rule
@@ -203,7 +203,7 @@ def _independent_rows(rows: Rows, row_numbers: IntArray | None = None) -> float:
     weight, n_rows = rows.weight, rows.n_rows
     if row_numbers is not None:
         weight, n_rows = None if weight is None else weight[row_numbers], len(row_numbers)
-    return Totals.from_weights(weight, n_rows, frequency=rows.frequency).n_effective
+    return n_effective_of(weight, n_rows, frequency=rows.frequency)
 
 
 def _honest_rows(

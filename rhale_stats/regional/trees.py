@@ -90,13 +90,12 @@ def pruned(problem: Problem, tree: SplitTree, rows: IntArray, n_folds: int) -> P
         grown.grow(training_rows, None)
         fold_sequence = weakest_links(grown.nodes)
         of_price = np.searchsorted([price for price, _ in fold_sequence], typical, side="right") - 1
-        loss_of_tree: dict[int, float] = {}
-        for number, tree_number in enumerate(of_price):
-            if tree_number not in loss_of_tree:
-                loss_of_tree[tree_number] = held_out_loss(
-                    problem, grown, fold_sequence[tree_number][1], training_rows, held_out_rows
-                )
-            losses[fold, number] = loss_of_tree[tree_number]
+        numbers, of_price = np.unique(of_price, return_inverse=True)
+        loss_of_tree = [
+            held_out_loss(problem, grown, fold_sequence[number][1], training_rows, held_out_rows)
+            for number in numbers
+        ]
+        losses[fold] = np.take(loss_of_tree, of_price)
     # A small fold may have no rows in any bin of the others.
     losses = losses[np.isfinite(losses).all(axis=1)]
     if len(losses) < 2:
@@ -279,16 +278,16 @@ def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, x
     """Variables of the nodes, over ``node``."""
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
-    conditions = [node.path[-1] if node.path else None for node in nodes]
+    conditions = [(node.path or (Condition("", "", ROOT_RULE),))[-1] for node in nodes]
     verdicts = [node.verdict for node in nodes]
     values: dict[str, Any] = {
         "parent": [node.parent for node in nodes],
         "depth": [len(node.path) for node in nodes],
-        "condition": [last.text if last else ROOT_RULE for last in conditions],
-        "condition_feature": [last.feature if last else "" for last in conditions],
-        "operator": [last.operator if last else "" for last in conditions],
-        "threshold": [last.threshold if last else np.nan for last in conditions],
-        "levels": [as_json(last.levels) if last else "" for last in conditions],
+        "condition": [last.text for last in conditions],
+        "condition_feature": [last.feature for last in conditions],
+        "operator": [last.operator for last in conditions],
+        "threshold": [last.threshold for last in conditions],
+        "levels": [as_json(last.levels) for last in conditions],
         "rule": [rule_text(node.path) for node in nodes],
         "n_obs": np.array([node.n_obs for node in nodes]).astype(np.int64),
         "weight_share": [node.weight / nodes[0].weight for node in nodes],
