@@ -26,7 +26,7 @@ from rhale_stats.h_statistics.estimates import (
 )
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.inference.draws import Replication, Resampling, check_boot
+from rhale_stats.inference.draws import Replication, Resampling, check_boot, labelled_draws
 from rhale_stats.inference.estimate import (
     BOUNDS,
     Estimate,
@@ -320,16 +320,9 @@ def replicates(result: xr.Dataset, weights: Iterable[FloatArray]) -> xr.Dataset:
     ):
         raise ValueError(NOT_WHOLE)
     parts = [weighted_statistics(drawn) for drawn in weights]
-    data = {
-        name: (
-            ("draw", *result[name].dims),
-            np.concatenate([part[name] for part in parts]),
-            dict(result[name].attrs),
-        )
-        for name in statistics_of(result)
-    }
-    coords = {name: result[name] for name in ("feature", OTHER) if name in result.dims}
-    return xr.Dataset(data, coords)
+    names_drawn = statistics_of(result)
+    drawn = {name: np.concatenate([part[name] for part in parts]) for name in names_drawn}
+    return labelled_draws(result, drawn, ("obs", "pair"))
 
 
 # Step along a direction, in standard errors.

@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.seeds import seed_of
@@ -128,8 +127,6 @@ def cross_fit(
     Raise ``NotRefittable`` where ``fit`` cannot be fitted again, and ``TooLong`` where the first
     fit took so long that all would take more than ``most_seconds``.
     """
-    check_count("n_folds", n_folds, 2)
-    check_count("n_repeats", n_repeats, 1)
     outcome = np.asarray(y)
     missing = np.asarray(pd.isna(outcome))
     if missing.any():

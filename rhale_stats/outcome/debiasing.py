@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rhale_stats.arrays.delta import summed
 from rhale_stats.arrays.members import jackknife_factor
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.curves import interpolation
@@ -293,7 +294,7 @@ def debiased(
             some = differ[rows] / size
             if groups is not None:
                 code = np.unique(groups[rows], return_inverse=True)[1]
-                some = np.stack([np.bincount(code, column) for column in some.T], axis=1)
+                some = summed(some, code)
             centre = some.mean(axis=0)
             n_units = len(some)
             learners.append(some.sum(axis=0))
@@ -301,7 +302,7 @@ def debiased(
             noises.append(spread * n_units / max(n_units - 1, 1))
     influence = np.mean(influences, axis=0)
     if groups is not None:
-        influence = np.stack([np.bincount(groups, column) for column in influence.T], axis=1)
+        influence = summed(influence, groups)
     return DebiasedEffects(
         np.mean(effects, axis=0),
         influence,

@@ -178,15 +178,15 @@ def outcome_effects(
     array([0.   , 0.242])
     """
     generator, seed = source_of(rng)
-    if bins is not None and not isinstance(bins, int | np.integer):
+    if isinstance(bins, int | np.integer):
+        check_count("bins", bins, 1)
+    elif bins is not None:
         check_rule(bins)
         if has_fact(bins, "joins_cells"):
             raise ValueError(
                 f"bins must be a number or a rule that does not search; got {type(bins).__name__}, "
                 f"which would choose edges by the effects of one learner."
             )
-    elif bins is not None:
-        check_count("bins", bins, 1)
     sample = Sample.from_table(X, ModelOptions(output=output, weights=weights, missing="drop"))
     sample = sample if sample.present.all() else sample.take(sample.present)
     outcome, codes = groups_and_outcome(sample, y, groups)
@@ -258,9 +258,7 @@ def _places(
         name = table.names[position]
         if position in levels:
             feature_levels = levels_of(sample, position)
-            code = np.where(feature_levels.code >= 0, feature_levels.code, np.nan).astype(
-                np.float64
-            )
+            code = np.where(feature_levels.code >= 0, feature_levels.code, np.nan)
             edges = np.arange(float(len(feature_levels.texts)))
             values = table.series(position).array.take(feature_levels.first)
             kind = feature_levels.kind

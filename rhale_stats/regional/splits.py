@@ -148,8 +148,6 @@ def _column(name: str, values: pd.Series) -> Conditioning:
             levels = tuple(map(str, levels))  # intervals and dates
         kind = "ordinal" if values.cat.ordered else "nominal"
         return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return _with_levels(name, "nominal", values.to_numpy(dtype=np.int64), (False, True))
     try:
         codes, texts = pd.factorize(values, sort=True)
     except TypeError as error:
