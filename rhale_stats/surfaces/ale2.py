@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.checks import check_choice, check_finite, is_number
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import binning
@@ -588,10 +588,7 @@ def _coordinates(feature: FeatureAxis, side: str) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if feature.levels is not None:
         sides = ["below", "above"]
-        numbers = all(
-            isinstance(level, int | float) and not isinstance(level, bool)
-            for level in feature.levels
-        )
+        numbers = all(map(is_number, feature.levels))
         levels = feature.levels if numbers else list(map(level_text, feature.levels))
         out[f"level_{side}"] = (f"edge_{side}", np.array(levels), {"long_name": feature.name})
     else:
