@@ -17,7 +17,6 @@ from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, as_column
@@ -43,25 +42,24 @@ HELD_BYTES, KEPT_BYTES = 1 << 30, 1 << 26
 
 def from_partial_dependence(
     quotients: DifferenceQuotients,
-    positions: list[int],
+    sample: Sample,
     pairs: list[tuple[int, int]],
-    w: FloatArray,
     bar: tqdm[Any],
     *,
     keep_answers: bool,
 ) -> InteractionSquares:
-    """math [60], and [62] where the answers of all features can be held."""
+    """math [60], and [62] where the answers of all features can be held; rows have weights."""
+    positions, share = sample.positions, sample.share
     prediction, least = predictions(quotients)
     n_rows, n_outputs = prediction.shape
     in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
 
     def dependence(*columns: int) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
-        partial = _partial_dependence(quotients, columns, w, in_memory=in_memory)
+        partial = _partial_dependence(quotients, columns, share, in_memory=in_memory)
         bar.update()
         return partial
 
     curves, rests, of_features = zip(*map(dependence, positions), strict=True)
-    share = w / w.sum()
     joint, influences, of_pairs = [], [], []
     for j, k in pairs:
         at_values, _, answers = dependence(positions[j], positions[k])
@@ -90,7 +88,11 @@ def from_partial_dependence(
 
 
 def _partial_dependence(
-    quotients: DifferenceQuotients, positions: tuple[int, ...], w: FloatArray, *, in_memory: bool
+    quotients: DifferenceQuotients,
+    positions: tuple[int, ...],
+    share: FloatArray,
+    *,
+    in_memory: bool,
 ) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
     """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
 
@@ -103,8 +105,7 @@ def _partial_dependence(
     grouped = frame.groupby(list(positions), sort=False)
     group = grouped.ngroup().to_numpy().astype(np.int64)
     example = np.unique(group, return_index=True)[1]
-    mass = np.bincount(group, w)
-    n, share = table.n_rows, w / w.sum()
+    mass, n = np.bincount(group, share), table.n_rows
     together = max(1, quotients.block_rows // n)
     at_values, rest, kept_answers = [], 0.0, []
     for begin in range(0, len(example), together):
@@ -127,7 +128,7 @@ def _partial_dependence(
     if in_memory:
         whole = np.moveaxis(np.concatenate(kept_answers), -1, 0)
         answers = [arrays.Answers(np.ascontiguousarray(output), group) for output in whole]
-    return np.concatenate(at_values)[group], np.asarray(rest) / w.sum(), answers
+    return np.concatenate(at_values)[group], np.asarray(rest), answers
 
 
 def codes(table: Table, position: int) -> IntArray:
@@ -175,16 +176,14 @@ def _check_answers(answer: FloatArray) -> None:
 
 
 def from_ale(
-    quotients: differences.DifferenceQuotients,
-    positions: list[int],
+    quotients: DifferenceQuotients,
+    sample: Sample,
     pairs: list[tuple[int, int]],
-    w: FloatArray,
     axes: Sequence[FeatureAxis | None],
     bar: tqdm[Any],
-    *,
-    frequency: bool,
 ) -> InteractionSquares:
-    """math [61], and [62] where the second differences of all pairs can be held."""
+    """math [61], and [62] where second differences of all pairs can be held; rows have weights."""
+    positions, w, share = sample.positions, np.asarray(sample.weight), sample.share
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
     main, curves = [], []
@@ -192,7 +191,6 @@ def from_ale(
         at_values, of_outputs = _main_effect(quotients, position, axis, w, n_outputs)
         main.append(at_values)
         curves.append(of_outputs)
-    share = w / w.sum()
     in_memory = _can_be_held(axes, pairs, prediction.size)
     second: list[FloatArray] = []
     seconds_with_rows: list[list[arrays.Pair]] = []
@@ -203,7 +201,7 @@ def from_ale(
         if a is not None and b is not None:
             both = (positions[j], positions[k])
             delta, _ = second_differences(quotients, both, (a, b), progress=False)
-            rows = rows_of((a, b), delta, w, frequency=frequency)
+            rows = rows_of((a, b), delta, w, frequency=sample.frequency)
             weights = (curves[j][0].interpolation, curves[k][0].interpolation)
             at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)
         second.append(arrays.centred(at_rows, share[:, None]))
@@ -324,7 +322,7 @@ def _ale_influences(
 
 
 def _main_effect(
-    quotients: differences.DifferenceQuotients,
+    quotients: DifferenceQuotients,
     position: int,
     axis: FeatureAxis | None,
     w: FloatArray,
@@ -388,16 +386,10 @@ class InteractionSquares(NamedTuple):
 
 
 def dataset(
-    squares: InteractionSquares,
-    names: list[str],
-    number: int,
-    pairwise: bool,
-    w: FloatArray,
-    *,
-    frequency: bool,
-    keep_influences: bool,
+    squares: InteractionSquares, sample: Sample, number: int, *, pairwise: bool, keep: bool
 ) -> xr.Dataset:
-    """Statistics of one output."""
+    """Statistics of one output; influences of the rows of the sample are part of it if ``keep``."""
+    names = sample.names
     n, least, shares = len(names), squares.least[number], squares.shares.of_output(number)
     data: dict[str, Any] = {
         name: variable(name, values, H_STATISTICS)
@@ -409,9 +401,7 @@ def dataset(
     data["h_error"] = variable("h_error", float(np.sqrt(least)), H_STATISTICS)
     out = xr.Dataset(data, coords)
     if squares.influences is not None:
-        out = _with_influences(
-            out, squares, number, w, frequency=frequency, keep_influences=keep_influences
-        )
+        out = _with_influences(out, squares, sample, number, keep=keep)
     if squares.answers is None:
         return out
     features, pairs = [
@@ -427,17 +417,11 @@ def dataset(
 
 
 def _with_influences(
-    out: xr.Dataset,
-    squares: InteractionSquares,
-    number: int,
-    w: FloatArray,
-    *,
-    frequency: bool,
-    keep_influences: bool,
+    out: xr.Dataset, squares: InteractionSquares, sample: Sample, number: int, *, keep: bool
 ) -> xr.Dataset:
     """math [62]: standard errors of one output, and the influences of its rows where kept."""
     assert squares.influences is not None
-    least, n = squares.least[number], len(out["feature"])
+    least, n, w = squares.least[number], len(out["feature"]), np.asarray(sample.weight)
     shares = numerators(squares.shares.of_output(number))
     for suffix, moved_parts in numerators(squares.influences[number]).items():
         if f"h2{suffix}" not in out:
@@ -449,10 +433,10 @@ def _with_influences(
         for stem, influence in zip(STEMS, influences, strict=True):
             name = f"{stem}{suffix}"
             place = partial(placed, pairs=squares.pairs, n=n) if suffix == PAIRS else np.asarray
-            moved = arrays.moved_by_rows(influence, w, frequency=frequency)
+            moved = arrays.moved_by_rows(influence, w, frequency=sample.frequency)
             errors = place(np.sqrt(np.sum(moved**2, axis=-1)))
             out[f"{name}_se"] = se_variable(out[name], errors, SOURCE)
-            if keep_influences:
+            if keep:
                 about = {
                     "long_name": f"influence of the row on {out[name].attrs['long_name']}",
                     "units": out[name].attrs["units"],

@@ -389,7 +389,7 @@ def h_statistic(
     rows, seed = _rows_used(estimator.n_rows, kind, sample.present, gaps, rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
-    quotients = used.quotients(model)
+    weighted, quotients = replace(used, weight=w), used.quotients(model)
     chosen = FeaturePairs([])
     if pairwise or kind == "ale":
         chosen = pairs_to_estimate(quotients, sample, estimator, w, rng, progress=progress)
@@ -399,26 +399,15 @@ def h_statistic(
     with progress_bar(n_terms, "H-statistics", "term", progress=progress) as bar:
         if kind == "pdp":
             squares = from_partial_dependence(
-                quotients, positions, pairs, w, bar, keep_answers=estimator.keep_answers
+                quotients, weighted, pairs, bar, keep_answers=estimator.keep_answers
             )
         else:
-            weighted, order = replace(used, weight=w), estimator.order
+            order = estimator.order
             axes = [axis_or_none(weighted, position, rule, order) for position in positions]
-            squares = from_ale(
-                quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
-            )
-    names = sample.names
-    influence = _influence_text(squares, len(names), len(rows), pairwise=pairwise)
+            squares = from_ale(quotients, weighted, pairs, axes, bar)
+    influence = _influence_text(squares, len(positions), len(rows), pairwise=pairwise)
     parts = [
-        dataset(
-            squares,
-            names,
-            number,
-            pairwise,
-            w,
-            frequency=sample.frequency,
-            keep_influences=influence == KEPT,
-        )
+        dataset(squares, weighted, number, pairwise=pairwise, keep=influence == KEPT)
         for number in range(len(squares.least))
     ]
     if pairwise and chosen.size is not None:
@@ -437,7 +426,7 @@ def h_statistic(
         "h_kind": kind,
         "estimator": "math [60]" if kind == "pdp" else "math [61]",
         "normalize": int(normalize),
-        "n_features": len(names),
+        "n_features": len(positions),
         "n_rows": len(rows),
         "n_rows_total": table.n_rows,
         "n_rows_missing": int((gaps & sample.present).sum()),
