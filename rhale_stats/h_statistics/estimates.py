@@ -183,12 +183,12 @@ def from_ale(
     bar: tqdm[Any],
 ) -> InteractionSquares:
     """math [61], and [62] where second differences of all pairs can be held; rows have weights."""
-    positions, w, share = sample.positions, np.asarray(sample.weight), sample.share
+    w, share = np.asarray(sample.weight), sample.share
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
     main, curves = [], []
-    for position, axis in zip(positions, axes, strict=True):
-        at_values, of_outputs = _main_effect(quotients, position, axis, w, n_outputs)
+    for axis in axes:
+        at_values, of_outputs = _main_effect(quotients, axis, w, n_outputs)
         main.append(at_values)
         curves.append(of_outputs)
     in_memory = _can_be_held(axes, pairs, prediction.size)
@@ -199,8 +199,7 @@ def from_ale(
         with_rows: list[arrays.Pair] = []
         a, b = axes[j], axes[k]
         if a is not None and b is not None:
-            both = (positions[j], positions[k])
-            delta, _ = second_differences(quotients, both, (a, b), progress=False)
+            delta, _ = second_differences(quotients, (a, b), progress=False)
             rows = rows_of((a, b), delta, w, frequency=sample.frequency)
             weights = (curves[j][0].interpolation, curves[k][0].interpolation)
             at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)
@@ -216,8 +215,7 @@ def from_ale(
                 pairs,
                 [of_outputs[number] if of_outputs else None for of_outputs in curves],
                 [pair[number] if pair else None for pair in seconds_with_rows],
-                share,
-                float(w.sum()),
+                w,
             )
             for number in range(n_outputs)
         ]
@@ -284,15 +282,14 @@ def _ale_influences(
     pairs: list[tuple[int, int]],
     curves: Sequence[arrays.Curve | None],
     seconds: Sequence[arrays.Pair | None],
-    share: FloatArray,
-    total_weight: float,
+    w: FloatArray,
 ) -> arrays.VarianceShares:
     """math [62] of one output: (..., row)."""
-    whole = row_values.variance
+    whole, share = row_values.variance, w / w.sum()
 
     def of_mean_square(values: FloatArray, by: FloatArray) -> FloatArray:
         # By a unit of weight; a share is that much of the total.
-        return arrays.of_mean_square(values, total_weight * by, share)
+        return arrays.of_mean_square(values, w.sum() * by, share)
 
     moved = np.zeros(len(whole))
     moved_overall = np.zeros(row_values.overall.shape)
@@ -322,11 +319,7 @@ def _ale_influences(
 
 
 def _main_effect(
-    quotients: DifferenceQuotients,
-    position: int,
-    axis: FeatureAxis | None,
-    w: FloatArray,
-    n_outputs: int,
+    quotients: DifferenceQuotients, axis: FeatureAxis | None, w: FloatArray, n_outputs: int
 ) -> tuple[FloatArray, list[arrays.Curve]]:
     """First-order ALE in the bins of the second order at the rows, (row, output), and its curves.
 
@@ -340,7 +333,7 @@ def _main_effect(
     changes = []
     for number, side in enumerate(along.sides):
         lower, upper = axis.versions[number : number + 2]
-        change, _ = quotients.between(position, lower, upper)
+        change, _ = quotients.between(axis.position, lower, upper)
         check_finite(
             change.sum(axis=1), "Differences", axis.name, "See what the model returns there."
         )

@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -145,11 +146,8 @@ def cross_fit(
     stream = np.random.default_rng(seed_of(rng))
     strata = _strata(outcome, groups)
     folds = np.stack([_folds(strata, groups, n_folds, stream) for _ in range(n_repeats)])
-    tasks = [
-        (repeat, fold, int(stream.integers(2**31)))
-        for repeat in range(n_repeats)
-        for fold in range(n_folds)
-    ]
+    all_folds = product(range(n_repeats), range(n_folds))
+    tasks = [(repeat, fold, int(stream.integers(2**31))) for repeat, fold in all_folds]
 
     def fitted(task: tuple[int, int, int]) -> Any:
         repeat, fold, number = task
@@ -157,6 +155,10 @@ def cross_fit(
         part = sample.take(rows)
         table_rows = part.table.form.as_given(part.table.copied())
         return learner(table_rows, _taken(y, outcome, rows), part.weight, number)
+
+    def with_predictions(models: list[Any], folds: IntArray) -> CrossFits:
+        of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
+        return _with_predictions(sample, of_repeats, folds, outcome, groups, name)
 
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
@@ -167,24 +169,15 @@ def cross_fit(
             if seconds <= most_seconds:
                 break
         else:
-            first_fold = np.minimum(folds[:1], 1)
-            fits = _with_predictions(sample, ([first],), first_fold, outcome, groups, name)
-            raise TooLong(seconds, fits)
+            raise TooLong(seconds, with_predictions([first], np.minimum(folds[:1], 1)))
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
-    return _with_predictions(
-        sample,
-        tuple(models[start : start + n_folds] for start in range(0, len(models), n_folds)),
-        folds,
-        outcome,
-        groups,
-        name,
-    )
+    return with_predictions(models, folds)
 
 
 def _with_predictions(
     sample: Sample,
-    models: tuple[list[Any], ...],
+    models: tuple[tuple[Any, ...], ...],
     folds: IntArray,
     outcome: NDArray[Any],
     groups: IntArray | None,
@@ -218,18 +211,7 @@ def _with_predictions(
                     "{} and another {}. Leave rare classes out, or take fewer folds.".format(*both)
                 )
     observed, kind = outcome_numbers(outcome, of_class, held_out)
-    return CrossFits(
-        sample,
-        tuple(map(tuple, models)),
-        folds,
-        held_out,
-        other,
-        observed,
-        kind,
-        label,
-        groups,
-        name,
-    )
+    return CrossFits(sample, models, folds, held_out, other, observed, kind, label, groups, name)
 
 
 def class_of(model: Any, label: str) -> tuple[list[str], str] | None:

@@ -660,7 +660,7 @@ def _best_splits(
             )
         ]
         if n_permutations:
-            pvalue = _pvalues(problem, node, tried, n_permutations, work.rng, work.groups)
+            pvalue = _pvalues(work, problem, node, tried, n_permutations)
     return node.loss, pd.DataFrame(
         {
             "loss_drop": np.where(allowed, drop, np.nan),
@@ -672,17 +672,12 @@ def _best_splits(
 
 
 def _pvalues(
-    problem: Problem,
-    node: Node,
-    tried: Sequence[SplitCandidates],
-    n_permutations: int,
-    rng: np.random.Generator,
-    groups: IntArray | None,
+    work: Work, problem: Problem, node: Node, tried: Sequence[SplitCandidates], n_permutations: int
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
     test, at_least_as_good = node.test(), np.zeros(len(tried))
     observed = test.largest(tried)
-    draw, order = null_rows(problem, node, test, groups, rng)
+    draw, order = null_rows(problem, node, test, work.groups, work.rng)
     in_order = [candidates.take(order) for candidates in tried]
     for begin in range(0, n_permutations, DRAWS):
         largest = test.drawn(draw, min(DRAWS, n_permutations - begin), in_order)

@@ -162,7 +162,7 @@ def ale2(
         axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)
     ]
-    delta, error = second_differences(quotients, positions, axes, progress=progress)
+    delta, error = second_differences(quotients, axes, progress=progress)
     rows = rows_of(axes, delta, inside.weight, frequency=sample.frequency)
     parts = []
     for number, rounding in enumerate(error.tolist()):
@@ -206,11 +206,7 @@ def _facts_of_axes(
 
 
 def second_differences(
-    quotients: DifferenceQuotients,
-    positions: tuple[int, int],
-    axes: Sequence[FeatureAxis],
-    *,
-    progress: bool,
+    quotients: DifferenceQuotients, axes: Sequence[FeatureAxis], *, progress: bool
 ) -> tuple[FloatArray, FloatArray]:
     """math [55]: (row, side_a, side_b, output), and what rounding may add (output,)."""
     a, b = axes
@@ -222,7 +218,7 @@ def second_differences(
         for begin in begins:
             part = slice(begin, begin + together)
             of_a, of_b = [[version[part] for version in axis.versions] for axis in axes]
-            outputs, rounding = quotients.combined(positions, (of_a, of_b), part)
+            outputs, rounding = quotients.combined((a.position, b.position), (of_a, of_b), part)
             error = np.maximum(error, rounding)
             blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
             bar.update()
@@ -384,6 +380,7 @@ class FeatureAxis(NamedTuple):
     """
 
     name: str
+    position: int
     edges: FloatArray | None
     levels: list[Any] | None
     x: FloatArray | None
@@ -510,7 +507,7 @@ def axis_of(
     axis = rule.cells(Column(name, x, low, high, sample.weight))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
     place = binning.bin_index(edges, x)
-    return FeatureAxis(name, edges, None, x, place, [edges[place], edges[place + 1]])
+    return FeatureAxis(name, position, edges, None, x, place, [edges[place], edges[place + 1]])
 
 
 def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxis:
@@ -530,7 +527,7 @@ def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxi
     versions = [
         column.array.take(levels.first[np.clip(levels.code + step, 0, last)]) for step in (-1, 0, 1)
     ]
-    return FeatureAxis(levels.name, None, values, None, levels.code, versions)
+    return FeatureAxis(levels.name, position, None, values, None, levels.code, versions)
 
 
 def _refuse_constant(name: str, value: str, n_rows: int) -> None:
