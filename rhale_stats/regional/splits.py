@@ -180,9 +180,8 @@ def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...])
 def _numeric(name: str, values: FloatArray, units: str) -> Conditioning:
     """Numbers; of two values it is said which, not on which side."""
     values = np.ascontiguousarray(values, dtype=np.float64)
+    check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
     low, high = values.min(), values.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
 
     # A few rows settle it for most columns.
     looks = (values[:GLANCE], values)
