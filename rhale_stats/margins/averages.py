@@ -350,12 +350,8 @@ def _columns(
             )
         levels = levels_of(rows, place) if has_levels else None
         columns.append(_Column(name, position, levels, rows.table, place))
-    by_name = contrasts_of(
-        contrasts,
-        table.names,
-        {column.name: column.levels is not None for column in columns},
-        lambda key: position_of(key, table.names, "contrasts"),
-    )
+    has_levels_by_name = {column.name: column.levels is not None for column in columns}
+    by_name = contrasts_of(contrasts, table.names, has_levels_by_name)
     return [column._replace(contrast=by_name[column.name]) for column in columns]
 
 

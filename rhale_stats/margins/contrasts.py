@@ -69,15 +69,18 @@ def text_of(comparison: Any) -> str:
 
 
 def contrasts_of(
-    contrasts: Any, names: list[str], has_levels: Mapping[str, bool], position: Callable[[Any], int]
+    contrasts: Any, names: list[str], has_levels: Mapping[str, bool]
 ) -> dict[str, Any]:
-    """The contrast of every column, by its name; ``position`` finds a column of the table.
+    """The contrast of every column that is changed, by its name; ``names`` are of all columns.
 
     A word or number for all columns counts for those that it fits; the others have their default.
     Values at which all rows are predicted are a list, whatever they came as.
     """
     by_column = isinstance(contrasts, Mapping)
-    by_name = {names[position(key)]: value for key, value in contrasts.items()} if by_column else {}
+    by_name = {
+        names[position_of(key, names, "contrasts")]: value
+        for key, value in (contrasts.items() if by_column else ())
+    }
     unknown = sorted(by_name.keys() - has_levels.keys())
     if unknown:
         raise ValueError(
