@@ -55,7 +55,7 @@ def from_partial_dependence(
     in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
 
     def dependence(*columns: int) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
-        partial = _partial_dependence(quotients, columns, share, in_memory=in_memory)
+        partial = _partial_dependence(quotients, columns, share, keep=in_memory)
         bar.update()
         return partial
 
@@ -88,17 +88,13 @@ def from_partial_dependence(
 
 
 def _partial_dependence(
-    quotients: DifferenceQuotients,
-    positions: tuple[int, ...],
-    share: FloatArray,
-    *,
-    in_memory: bool,
+    quotients: DifferenceQuotients, positions: tuple[int, ...], share: FloatArray, *, keep: bool
 ) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
     """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
 
     The answer for values of row i in row k is averaged over k for the one, and over i for the
     other. Values that repeat are asked for once. The answers of every output come with them where
-    they are kept ``in_memory``.
+    they are to be kept.
     """
     table = quotients.table
     frame = pd.DataFrame({p: codes(table, p) for p in positions})
@@ -122,10 +118,10 @@ def _partial_dependence(
         answer = answer.astype(np.float64, copy=False).reshape(len(part), n, -1)
         at_values.append(np.einsum("k,ikc->ic", share, answer))
         rest = rest + np.einsum("i,ikc->kc", mass[begin : begin + together], answer)
-        if in_memory:
+        if keep:
             kept_answers.append(answer)
     answers = []
-    if in_memory:
+    if keep:
         whole = np.moveaxis(np.concatenate(kept_answers), -1, 0)
         answers = [arrays.Answers(np.ascontiguousarray(output), group) for output in whole]
     return np.concatenate(at_values)[group], np.asarray(rest), answers

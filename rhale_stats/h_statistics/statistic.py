@@ -53,21 +53,16 @@ SCREEN_ROWS, SCREEN_CALLS, MIN_ROWS = 200, 4_000_000, 20
 
 
 def screened(
-    quotients: DifferenceQuotients,
-    positions: Sequence[int],
-    w: FloatArray,
-    rng: np.random.Generator,
-    *,
-    progress: bool,
+    quotients: DifferenceQuotients, sample: Sample, rng: np.random.Generator, *, progress: bool
 ) -> tuple[FloatArray, int]:
     """math [90]: superset importance of all pairs, (feature, feature, output), and rows it is of.
 
     Its root is in units of the output; NaN on the diagonal.
     """
-    n_features = len(positions)
+    positions, n_features = sample.positions, len(sample.positions)
     pairs = list(combinations(range(n_features), 2))
     n_rows = int(np.clip(SCREEN_CALLS // len(pairs), MIN_ROWS, SCREEN_ROWS))
-    rows, others = rng.choice(len(w), (2, n_rows), p=w / w.sum())
+    rows, others = rng.choice(len(sample.rows), (2, n_rows), p=sample.share)
     replaced: list[list[tuple[int, ...]]] = [
         [()],
         [(position,) for position in positions],
@@ -136,14 +131,12 @@ def pairs_to_estimate(
     quotients: DifferenceQuotients,
     sample: Sample,
     estimator: HEstimator,
-    w: FloatArray,
     rng: np.random.Generator | int | None,
     *,
     progress: bool,
 ) -> FeaturePairs:
     """All pairs, those that were named, or those that interact most."""
-    positions, n_pairs = list(sample.positions), estimator.n_pairs
-    every = list(combinations(range(len(positions)), 2))
+    n_pairs, every = estimator.n_pairs, list(combinations(range(len(sample.positions)), 2))
     if estimator.pairs is not None:
         pairs = sorted({_named_pair(sample, pair) for pair in estimator.pairs})
         if not pairs:
@@ -154,7 +147,7 @@ def pairs_to_estimate(
         return FeaturePairs(every)
     seed = number_of(rng)
     generator = np.random.default_rng([seed, 1])  # not the draws of the rows
-    size, n_rows = screened(quotients, positions, w, generator, progress=progress)
+    size, n_rows = screened(quotients, sample, generator, progress=progress)
     spread = np.nanmax(size, axis=(0, 1))
     if len(spread) > 1:
         spread = quotients.at_rows("rows used of X").std(axis=0)
@@ -392,7 +385,7 @@ def h_statistic(
     weighted, quotients = replace(used, weight=w), used.quotients(model)
     chosen = FeaturePairs([])
     if pairwise or kind == "ale":
-        chosen = pairs_to_estimate(quotients, sample, estimator, w, rng, progress=progress)
+        chosen = pairs_to_estimate(quotients, weighted, estimator, rng, progress=progress)
     pairs = chosen.pairs
     n_terms = len(pairs) + (len(positions) if kind == "pdp" else 0)
     rule = ALE_BINS if estimator.bins is None else check_rules(estimator.bins)[0]

@@ -338,11 +338,8 @@ def regional_ale(
 
 
 def _inputs(
-    X: Any,
-    feature: str | int,
-    conditioning: pd.DataFrame | ArrayLike | None,
-    options: ModelOptions,
-) -> tuple[Sample, FloatArray, pd.DataFrame | ArrayLike]:
+    X: Any, feature: str | int, conditioning: Any, options: ModelOptions
+) -> tuple[Sample, FloatArray, Any]:
     """One feature of a table and its values, checked, and what its regions may be made of."""
     refuse_fields(options, ("missing",), "regions are made of all rows")
     sample = Sample.from_table(X, options)

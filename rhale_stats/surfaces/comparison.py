@@ -209,8 +209,10 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     of_supported = {"long_name": "whether the cell has rows in both", "units": "1"}
     supported = a["supported"].values * b["supported"].values
     differences = {
-        **_variables("difference", AT_EDGES, a, at_edges, source, request.level),
-        **_variables("second_effect_difference", IN_CELLS, a, in_cells, source, request.level),
+        **_variables("difference", a["surface"], at_edges, source, request.level),
+        **_variables(
+            "second_effect_difference", a["second_effect"], in_cells, source, request.level
+        ),
         "second_difference_error": ((), least, of_least),
         "supported": (IN_CELLS, supported, of_supported),
     }
@@ -229,19 +231,14 @@ def _square_of_cells(cells: Errors) -> quadratic.Square:
 
 
 def _variables(
-    name: str,
-    dims: tuple[str, str],
-    a: xr.Dataset,
-    numbers: list[FloatArray],
-    source: str,
-    level: float,
+    name: str, estimate: xr.DataArray, numbers: list[FloatArray], source: str, level: float
 ) -> dict[str, Any]:
-    """Differences at corners or in cells, with standard error, interval and band."""
-    shape = tuple(a.sizes[dim] for dim in dims)
+    """Differences of an estimate at corners or in cells, with standard error, interval and band."""
+    dims = tuple(map(str, estimate.dims))
     kind = "surfaces" if dims == AT_EDGES else "mean second differences"
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
     facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-    numbers = [values.reshape(*shape, *values.shape[1:]) for values in numbers]
+    numbers = [values.reshape(*estimate.shape, *values.shape[1:]) for values in numbers]
     return difference_variables(name, facts, numbers, level, "surface")
 
 
