@@ -524,21 +524,14 @@ class _ByLevel(NamedTuple):
 
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
         """Averages of one output in all levels, with their errors."""
-        weight, frequency = self.sample.weight, self.sample.frequency
-        means = [
-            kernel.bin_means(
-                term.values[:, -1], self.code, len(self.texts), weight, frequency=frequency
-            )
-            for term in terms
-        ]
-        nothing = np.zeros(len(self.texts))
-        of_terms = [
-            delta.of_bins(
-                *(term.values[:, -1], self.code, of_term, nothing, weight, self.group),
-                frequency=frequency,
-            )
-            for term, of_term in zip(terms, means, strict=True)
-        ]
+        code, weight, frequency = self.code, self.sample.weight, self.sample.frequency
+        n_levels, means, of_terms = len(self.texts), [], []
+        for term in terms:
+            values = term.values[:, -1]
+            of_levels = kernel.bin_means(values, code, n_levels, weight, frequency=frequency)
+            rows = (values, code, of_levels, np.zeros(n_levels), weight, self.group)
+            means.append(of_levels)
+            of_terms.append(delta.of_bins(*rows, frequency=frequency))
         moved = np.concatenate([term.units.moved for term in of_terms], axis=1)
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.

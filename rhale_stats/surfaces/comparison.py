@@ -341,10 +341,7 @@ def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
 
 def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     """Number of rows that two surfaces share, and what differs between their rows."""
-    labels = [
-        surface["obs"].values if "obs" in surface.coords else np.arange(surface.sizes["obs"])
-        for surface in (a, b)
-    ]
+    labels = [surface["obs"].values for surface in (a, b)]
     _, *positions = np.intersect1d(labels[0], labels[1], return_indices=True)
     used = [surface["cell_a"].values >= 0 for surface in (a, b)]
     both = used[0][positions[0]] & used[1][positions[1]]
