@@ -101,19 +101,17 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
 
 def _pruning_table(tree: xr.Dataset) -> PrintedTable:
     """The trees that were compared, the largest first."""
-    sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
-    n_regions = sequence["pruning_n_regions"].values
+    names = ("pruning_n_regions", "pruning_price", "pruning_loss", "pruning_loss_se")
+    every = zip(*(tree[name].values for name in names), strict=True)
+    # The rest is padding.
+    sequence = [line for line in every if line[0] > 0]
     chosen = int((tree["region"] >= 0).sum())
-    values = ("pruning_price", "pruning_loss", "pruning_loss_se")
     lines = [
-        [
-            *[loss_text(float(sequence[name][position])) for name in values],
-            "chosen" if n_regions[position] == chosen else "",
-        ]
-        for position in range(len(n_regions))
+        [*map(loss_text, numbers), "chosen" if n_regions == chosen else ""]
+        for n_regions, *numbers in sequence
     ]
     heads = ["penalty", "held-out loss", "std err", ""]
-    stubs = [count_text(int(number), "region") for number in n_regions]
+    stubs = [count_text(n_regions, "region") for n_regions, *_ in sequence]
     return PrintedTable(lines, heads, stubs, "Pruning", "rrrl")
 
 

@@ -263,19 +263,15 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
     (a, t_a, near_a, in_a), (b, t_b, near_b, in_b) = places
     # A value on an edge, or a level, belongs to the cells on both of its sides.
     supported = surface["supported"].values == 1
-    is_supported = np.zeros(len(a), dtype=bool)
-    for k in near_a:
-        for m in near_b:
-            is_supported |= supported[k, m]
+    is_supported = np.any([supported[k, m] for k in near_a for m in near_b], axis=0)
     at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
     out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
     facts = {key: surface.attrs[key] for key in ("feature_a", "feature_b")}
     array = xr.DataArray(out, pair[0].coords, pair[0].dims, "surface", surface["surface"].attrs)
-    coords = {str(name): column for name, column in zip(facts.values(), columns, strict=True)}
     new = {
-        name: (array.dims, column)
-        for name, column in coords.items()
-        if name not in array.coords and name not in array.dims
+        str(name): (array.dims, column)
+        for name, column in zip(facts.values(), columns, strict=True)
+        if str(name) not in {*array.coords, *array.dims}
     }
     return array.assign_coords(new).assign_attrs(facts)
 
