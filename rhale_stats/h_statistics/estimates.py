@@ -187,7 +187,10 @@ def from_ale(
         at_values, of_outputs = _main_effect(quotients, axis, w, n_outputs)
         main.append(at_values)
         curves.append(of_outputs)
-    in_memory = _can_be_held(axes, pairs, prediction.size)
+    sides = [0 if axis is None else len(axis.axis.sides) for axis in axes]
+    n_sides = sum(sides[j] * sides[k] for j, k in pairs)
+    # With a difference there is the number of its cell.
+    in_memory = 2 * n_sides * prediction.size * 8 <= HELD_BYTES
     second: list[FloatArray] = []
     seconds_with_rows: list[list[arrays.Pair]] = []
     for j, k in pairs:
@@ -223,16 +226,6 @@ def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> 
     if codes(sample.table, position).max() == 0:
         return None
     return axis_of(sample, position, rule, order_of(order, sample.table, position))
-
-
-def _can_be_held(
-    axes: Sequence[FeatureAxis | None], pairs: list[tuple[int, int]], n_answers: int
-) -> bool:
-    """Whether the second differences of all pairs fit into the memory allowed."""
-    sides = [0 if axis is None else len(axis.axis.sides) for axis in axes]
-    n_sides = sum(sides[j] * sides[k] for j, k in pairs)
-    # With a difference there is the number of its cell.
-    return 2 * n_sides * n_answers * 8 <= HELD_BYTES
 
 
 def _second_order(

@@ -196,20 +196,14 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
         estimates[name] = estimate_of(result, name, degrees, log=True)
     if chosen != "normal":
         boot = check_boot(result, boot, list(estimates), "bootstrap(found)", chosen)
-        estimates = {
-            name: _accelerated(estimate, boot, name)
-            for name, estimate in with_replicates(estimates, boot).items()
-        }
+        for name, estimate in with_replicates(estimates, boot).items():
+            replicates, acceleration = estimate.replicates, boot.get(f"{name}_acceleration")
+            # It came with the replicates if influences of rows were known.
+            if replicates is not None and acceleration is not None:
+                values = np.asarray(acceleration.transpose(*estimate.facts.dims).values)
+                replicates = replicates._replace(acceleration=values)
+            estimates[name] = estimate._replace(replicates=replicates)
     return with_intervals(result, estimates, level, chosen)
-
-
-def _accelerated(estimate: Estimate, boot: xr.Dataset, name: str) -> Estimate:
-    """With the acceleration that came with the replicates, if influences of rows were known."""
-    acceleration = boot.get(f"{name}_acceleration")
-    if acceleration is None or estimate.replicates is None:
-        return estimate
-    values = np.asarray(acceleration.transpose(*estimate.facts.dims).values)
-    return estimate._replace(replicates=estimate.replicates._replace(acceleration=values))
 
 
 # --- replicates -----------------------------------------------------------------------------------

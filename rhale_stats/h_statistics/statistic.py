@@ -300,10 +300,9 @@ def h_statistic(
         share of the variance of the joint effect that both main effects do not explain; symmetric,
         NaN on the diagonal and for pairs left out. ``h``, ``h_overall`` and ``h_pairwise`` are the
         square roots of the numerators, in units of the output; unlike shares, they can be compared
-        between pairs.
-        Values within rounding error are 0; a share of a variance of 0 is 0. Attributes
-        ``n_model_calls`` and ``n_model_rows`` give the cost. With several outputs the first
-        dimension is ``output``.
+        between pairs. Values within rounding error are 0; a share of a variance of 0 is 0.
+        Attributes ``n_model_calls`` and ``n_model_rows`` give the cost. With several outputs the
+        first dimension is ``output``.
 
         Each has a standard error for the sampling of rows, ``h2_se``, ``h2_overall_se`` and so on,
         and the influence of every row over (..., obs), ``h2_influence`` and so on, which

@@ -278,7 +278,8 @@ def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, x
     """Variables of the nodes, over ``node``."""
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
-    conditions = [(node.path or (Condition("", "", ROOT_RULE),))[-1] for node in nodes]
+    root = Condition("", "", ROOT_RULE)
+    conditions = [node.path[-1] if node.path else root for node in nodes]
     verdicts = [node.verdict for node in nodes]
     values: dict[str, Any] = {
         "parent": [node.parent for node in nodes],

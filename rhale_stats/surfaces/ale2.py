@@ -87,15 +87,13 @@ def ale2(
         ``supported``, 1 where a cell has rows and 0 where it has none, whose estimates are NaN.
         Over (edge_a, edge_b): ``surface``, NaN at corners without an adjacent cell with rows. All
         in units of the output: the differences are not divided by widths. Over obs: ``cell_a``,
-        ``cell_b``
-        (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the values of
-        a numeric feature), ``weight`` where given, and ``second_difference`` (obs, side_a, side_b).
-        A numeric feature has one side; a categorical feature has two, the differences to the level
-        below and to the level above. Coordinates ``edge_value_a``, ``bin_left_a``, ``bin_right_a``
-        of a numeric feature,
-        ``level_a`` of a categorical one, over ``edge_a``; likewise for b. Attributes ``n_empty``
-        and ``n_filled`` count cells. With several outputs estimates have ``output`` as first
-        dimension.
+        ``cell_b`` (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the
+        values of a numeric feature), ``weight`` where given, and ``second_difference`` (obs,
+        side_a, side_b). A numeric feature has one side; a categorical feature has two, the
+        differences to the level below and to the level above. Coordinates ``edge_value_a``,
+        ``bin_left_a``, ``bin_right_a`` of a numeric feature, ``level_a`` of a categorical one, over
+        ``edge_a``; likewise for b. Attributes ``n_empty`` and ``n_filled`` count cells. With
+        several outputs estimates have ``output`` as first dimension.
 
     Raises
     ------

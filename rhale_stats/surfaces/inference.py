@@ -47,14 +47,6 @@ from rhale_stats.surfaces.ale2 import ale2, pair_name
 ESTIMATES = ("second_effect", "surface")
 
 
-def without_parts(surface: xr.Dataset) -> xr.Dataset:
-    """The surface without what errors by parameters or by groups left behind."""
-    if "parameters" not in surface.attrs and "second_effect_df" not in surface:
-        return surface
-    ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
-    return without_parameters(surface, ends)
-
-
 def with_parameters(
     surface: xr.Dataset, fitted: Fitted, degrees: dict[str, FloatArray]
 ) -> xr.Dataset:
@@ -215,6 +207,8 @@ METHODS = ("normal", "percentile", "basic")
 # Corners that a covariance may have: its square is 50 MB.
 MAX_EDGES = 2500
 SOURCE = "rows"
+# Ends of the names of variables that errors by parameters or by groups leave behind.
+LEFT_BEHIND = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
 SKEWNESS = ("second_effect_skewness", "surface_skewness")
 CELL_TARGET = "mean second difference in the cell"
 SURFACE_TARGET = (
@@ -229,7 +223,9 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
-    surface = _with_groups(without_parts(surface), groups).drop_vars(SKEWNESS, errors="ignore")
+    if "parameters" in surface.attrs or "second_effect_df" in surface:
+        surface = without_parameters(surface, LEFT_BEHIND)
+    surface = _with_groups(surface, groups).drop_vars(SKEWNESS, errors="ignore")
     rows = SurfaceRows.from_surface(surface)
     variance, n_borrowed = kernel.surface_variance(rows.influence, rows.noise_factors())
     source = SOURCE
