@@ -605,7 +605,11 @@ class _ByLevel(NamedTuple):
             name: ("term", np.array([getattr(term, name) for term in terms]))
             for name in ("kind", "of", "contrast", "null")
         }
-        coords["term"] = ("term", np.array([_name(term) for term in terms]))
+        names = [
+            term.of if term.kind == SLOPE or not term.contrast else f"{term.of}: {term.contrast}"
+            for term in terms
+        ]
+        coords["term"] = ("term", np.array(names))
         coords["term_other"] = ("term_other", coords["term"][1])
         if by:
             coords["by"] = ("by", np.array(self.texts), {"long_name": self.name})
@@ -616,8 +620,3 @@ class _ByLevel(NamedTuple):
         elif self.group is not None:
             facts["n_groups"] = int(self.group.max()) + 1
         return xr.Dataset(data, coords, facts)
-
-
-def _name(term: _Term) -> str:
-    plain = term.kind == SLOPE or not term.contrast
-    return term.of if plain else f"{term.of}: {term.contrast}"

@@ -406,8 +406,12 @@ def _of_results(results: Any) -> Learner:
     model = results.model
     # Those of a GLM are made by its fit.
     weight_argument = ("weights",) if type(model).__name__ == "WLS" else ()
-    row_values = {name: _row_values(model, name) for name in (*ROW_ARGUMENTS, *weight_argument)}
-    plain = [name for name, values in row_values.items() if np.ptp(values) > 0]
+    arguments = {name: getattr(model, name, None) for name in (*ROW_ARGUMENTS, *weight_argument)}
+    plain = [
+        name
+        for name, values in arguments.items()
+        if values is not None and np.ptp(np.asarray(values, dtype=np.float64)) > 0
+    ]
     if plain:
         raise NotRefittable(
             f"fit must be a model without {' and '.join(plain)} of single rows to be fitted again; "
@@ -438,12 +442,6 @@ def _of_results(results: Any) -> Learner:
         return type(model)(np.asarray(y), exog, **more).fit(**quiet)
 
     return fit
-
-
-def _row_values(model: Any, name: str) -> FloatArray:
-    """An argument of a model that may have a value for each row; one 0 where there is none."""
-    values = getattr(model, name, None)
-    return np.zeros(1) if values is None else np.atleast_1d(np.asarray(values, dtype=np.float64))
 
 
 def name_of_outcome(y: object, columns: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.words import first_rows, shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray, merge, selected
 from rhale_stats.bins.description import describe
-from rhale_stats.local.rows import Rows, columns
+from rhale_stats.local.rows import columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.search import SplitTree, TreeNode, Verdict, Work
 from rhale_stats.regional.splits import ROOT_RULE, Condition, as_json, frame_of, of_json, rule_text
@@ -239,7 +239,11 @@ def tree_of(
     """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     name = feature_names(work.local)[position]
     conditioning = work.conditioning(table, name)
-    nodes, leaves, pruning = _root_alone(work.rows), {0: np.arange(work.rows.n_rows)}, ROOT_ALONE
+    n_rows, weight = work.rows.n_rows, work.rows.weight
+    n_obs = float(n_rows if weight is None or not work.rows.frequency else weight.sum())
+    # The tree of a constant feature: all rows.
+    nodes = [TreeNode(-1, (), n_obs, 1.0, np.nan, Verdict())]
+    leaves, pruning = {0: np.arange(n_rows)}, ROOT_ALONE
     if problem is not None:
         tree = SplitTree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
         tree.grow(work.search, work.judge)
@@ -266,12 +270,6 @@ def tree_of(
         },
         _facts(work, position, ", ".join(column.name for column in conditioning)),
     )
-
-
-def _root_alone(rows: Rows) -> list[TreeNode]:
-    """The nodes of the tree of a constant feature: all rows."""
-    n_rows = rows.weight.sum() if rows.weight is not None and rows.frequency else rows.n_rows
-    return [TreeNode(-1, (), float(n_rows), 1.0, np.nan, Verdict())]
 
 
 def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:

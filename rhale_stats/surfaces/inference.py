@@ -232,7 +232,13 @@ def std_error(
     if rows.sums is None:
         values = _by_rows(rows, variance)
     else:
-        values = _by_groups(rows, rows.sums, variance)
+        # math [98]: the degrees of freedom do not follow from the rows alone, and are kept.
+        shape = rows.cells.mean.shape
+        values = {
+            "second_effect_se": np.sqrt(rows.sums.variance).reshape(shape),
+            "second_effect_df": rows.sums.degrees().reshape(shape),
+            "surface_df": kernel.group_surface_degrees(rows.influence, rows.sums, variance),
+        }
         n_borrowed, n_groups = int(rows.sums.alone.sum()), int(surface[GROUP].max()) + 1
         surface, source = surface.assign_attrs(n_groups=n_groups), f"rows in {n_groups} groups"
     values["surface_se"] = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
@@ -272,21 +278,6 @@ def _by_rows(rows: SurfaceRows, variance: FloatArray) -> dict[str, FloatArray]:
             of_surface = kernel.surface_skewness(rows.influence, skewness, variance)
             values = dict(zip(SKEWNESS, (of_means, of_surface), strict=True))
     return values | {"second_effect_se": second_effect_se}
-
-
-def _by_groups(
-    rows: SurfaceRows, sums: kernel.GroupSums, variance: FloatArray
-) -> dict[str, FloatArray]:
-    """math [98]: errors in cells where the rows of a group may depend on each other.
-
-    With their degrees of freedom, which the surface keeps: they do not follow from its rows alone.
-    """
-    shape = rows.cells.mean.shape
-    return {
-        "second_effect_se": np.sqrt(sums.variance).reshape(shape),
-        "second_effect_df": sums.degrees().reshape(shape),
-        "surface_df": kernel.group_surface_degrees(rows.influence, sums, variance),
-    }
 
 
 def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
