@@ -205,12 +205,6 @@ class DebiasedEffects:
     n_folds: int
     representer: FloatArray
 
-    @property
-    def rows_covariance(self) -> FloatArray:
-        """Covariance of the effects by the sampling of rows or groups, (bin, bin)."""
-        n = len(self.influence)
-        return np.asarray(self.influence.T @ self.influence * (n / max(n - 1, 1)))
-
     def learner_variance(self, loadings: FloatArray) -> FloatArray:
         """Variance by the learner of linear functions of the effects, (function, bin) -> function.
 

@@ -350,25 +350,22 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     """Effects, curve, their errors, tests and overlap of one feature, by variable."""
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
     n_units = len(estimate.influence)
-    degrees = float(n_units - 1)
-    identity = np.eye(n_bins)
-    rows = estimate.rows_covariance
-    effect_cov = _with_learner(rows, estimate.learner_variance(identity))
+    degrees, factor = float(n_units - 1), n_units / max(n_units - 1, 1)
+    # By the sampling of rows or groups.
+    rows = estimate.influence.T @ estimate.influence * factor
+    effect_cov = _with_learner(rows, estimate.learner_variance(np.eye(n_bins)))
     # The curve at an edge: sums of effect times width, less the mean over the rows.
     start = np.tri(n_bins + 1, n_bins, -1) * entries.width
     inside = entries.inside
     weight = np.where(inside, share, 0.0) / share[inside].sum()
     position = np.where(inside, entries.x, entries.edges[0])
-    reached = (
-        np.clip((position[:, None] - entries.edges[:-1]) / entries.width, 0, 1) * entries.width
-    )
+    reached = np.clip(position[:, None] - entries.edges[:-1], 0, entries.width)
     centre = weight @ reached
     loadings = start - centre
     at_rows = reached @ estimate.effect
     moved = weight * (at_rows - weight @ at_rows)
     moved = moved if fits.groups is None else np.bincount(fits.groups, moved)
     of_curve = estimate.influence @ loadings.T - moved[:, None]
-    factor = n_units / max(n_units - 1, 1)
     curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
     start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
