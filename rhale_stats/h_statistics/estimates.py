@@ -182,11 +182,8 @@ def from_ale(
     w, share = np.asarray(sample.weight), sample.share
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
-    main, curves = [], []
-    for axis in axes:
-        at_values, of_outputs = _main_effect(quotients, axis, w, n_outputs)
-        main.append(at_values)
-        curves.append(of_outputs)
+    effects = [_main_effect(quotients, axis, w, n_outputs) for axis in axes]
+    main, curves = zip(*effects, strict=True)
     sides = [0 if axis is None else len(axis.axis.sides) for axis in axes]
     n_sides = sum(sides[j] * sides[k] for j, k in pairs)
     # With a difference there is the number of its cell.
@@ -249,7 +246,7 @@ def _second_order(
 
 def _at_rows(
     prediction: FloatArray,
-    main: list[FloatArray],
+    main: Sequence[FloatArray],
     second: list[FloatArray],
     pairs: list[tuple[int, int]],
     share: FloatArray,
