@@ -341,6 +341,5 @@ def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
                 "conf_high": ends.isel(ci_bound=1),
             }
             numbers = {column: numbers_of(variable) for column, variable in columns.items()}
-            labels = {"term": terms, "kind": kind, "statistic": stem}
-            frames.append(pd.DataFrame(labels | numbers))
+            frames.append(pd.DataFrame({"term": terms, "kind": kind, "statistic": stem, **numbers}))
     return pd.concat(frames, ignore_index=True)

@@ -112,8 +112,7 @@ def wald_test(
     has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     total = n[has_variance].sum()
     size = np.sqrt(max(square[has_variance].sum() / total, 0.0)) if total > 0 else float("nan")
-    tests = {"statistic": statistic, "df": df, "p_value": p_value, "reason": reason}
-    tests["size"] = float(size)
+    tests = {"statistic": statistic, "df": df, "p_value": p_value, "reason": reason, "size": size}
     return labelled_test(
         of_pair(surface),
         {name: np.array([value]) for name, value in tests.items()},
