@@ -39,7 +39,6 @@ from rhale_stats.regional.trees import (
     check_tree,
     labelled_tree,
     region_of_rows,
-    rows_of_nodes,
 )
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.dimensions import ROWS
@@ -118,12 +117,20 @@ class SearchRows(NamedTuple):
         return (out if self.some.every else self._counted(out)).assign_attrs(facts)
 
     def _counted(self, tree: xr.Dataset) -> xr.Dataset:
-        """With the rows of every node counted."""
-        rows = rows_of_nodes(tree)
-        weight = self.whole.get("weight", xr.ones_like(tree[ROWS])).values
-        share = np.array([weight[inside].sum() for inside in rows])
+        """With the rows of every node counted, of which there may be very many."""
+        leaves, parent, region = [tree[name].values for name in ("region", "parent", ROWS)]
+        inside = region >= 0
+
+        def of_nodes(weight: FloatArray | None) -> FloatArray:
+            of_region = np.bincount(region[inside], weight, int(leaves.max()) + 1)
+            totals = np.where(leaves >= 0, of_region[leaves], 0.0)
+            for number in range(len(parent) - 1, 0, -1):
+                totals[parent[number]] += totals[number]
+            return totals
+
+        share = of_nodes(self.whole["weight"].values[inside] if "weight" in self.whole else None)
         counted = self.whole.attrs.get("weight_kind") == "frequency"
-        count = share if counted else np.array(list(map(len, rows)))
+        count = share if counted else of_nodes(None)
         node_counts = {"n_obs": count.astype(np.int64), "weight_share": share / share[0]}
         min_obs = self.whole_search.min_obs or max(int(count[0]) // 20, 10)
         tree = tree.assign({name: tree[name].copy(data=data) for name, data in node_counts.items()})
