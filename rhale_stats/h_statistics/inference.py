@@ -314,9 +314,8 @@ def replicates(result: xr.Dataset, weights: Iterable[FloatArray]) -> xr.Dataset:
     ):
         raise ValueError(NOT_WHOLE)
     parts = [weighted_statistics(drawn) for drawn in weights]
-    names_drawn = statistics_of(result)
-    drawn = {name: np.concatenate([part[name] for part in parts]) for name in names_drawn}
-    return labelled_draws(result, drawn, ("obs", "pair"))
+    made = {name: np.concatenate([part[name] for part in parts]) for name in statistics_of(result)}
+    return labelled_draws(result, made, ("obs", "pair"))
 
 
 # Step along a direction, in standard errors.

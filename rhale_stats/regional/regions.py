@@ -299,8 +299,9 @@ def regions(
     ----------
     local : Dataset, or model
         What `local_effects` returned; or a model, with ``X``. Local effects of the feature are then
-        made with their defaults. Values of other columns may be missing; after ``local_effects(...,
-        missing="drop")`` those of the feature, too, and the rows have no region then.
+        made with their defaults. Values of other columns may be missing; after
+        ``local_effects(..., missing="drop")`` those of the feature, too, and the rows have no
+        region then.
     X : table, optional
         Rows of the model. Left out after local effects.
     feature : str or int
