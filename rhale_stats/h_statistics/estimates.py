@@ -17,7 +17,6 @@ from rhale_stats.arrays import h_statistics as arrays
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rule import BinRule
-from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import Table, as_column
@@ -43,25 +42,24 @@ HELD_BYTES, KEPT_BYTES = 1 << 30, 1 << 26
 
 def from_partial_dependence(
     quotients: DifferenceQuotients,
-    positions: list[int],
+    sample: Sample,
     pairs: list[tuple[int, int]],
-    w: FloatArray,
     bar: tqdm[Any],
     *,
     keep_answers: bool,
 ) -> InteractionSquares:
-    """math [60], and [62] where the answers of all features can be held."""
+    """math [60], and [62] where the answers of all features can be held; rows have weights."""
+    positions, share = sample.positions, sample.share
     prediction, least = predictions(quotients)
     n_rows, n_outputs = prediction.shape
     in_memory = (len(positions) + 1) * n_rows**2 * n_outputs * 8 <= HELD_BYTES or keep_answers
 
     def dependence(*columns: int) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
-        partial = _partial_dependence(quotients, columns, w, in_memory=in_memory)
+        partial = _partial_dependence(quotients, columns, share, keep=in_memory)
         bar.update()
         return partial
 
     curves, rests, of_features = zip(*map(dependence, positions), strict=True)
-    share = w / w.sum()
     joint, influences, of_pairs = [], [], []
     for j, k in pairs:
         at_values, _, answers = dependence(positions[j], positions[k])
@@ -90,21 +88,20 @@ def from_partial_dependence(
 
 
 def _partial_dependence(
-    quotients: DifferenceQuotients, positions: tuple[int, ...], w: FloatArray, *, in_memory: bool
+    quotients: DifferenceQuotients, positions: tuple[int, ...], share: FloatArray, *, keep: bool
 ) -> tuple[FloatArray, FloatArray, list[arrays.Answers]]:
     """Partial dependence of some columns, and of all the others, at the rows: (row, output) each.
 
     The answer for values of row i in row k is averaged over k for the one, and over i for the
     other. Values that repeat are asked for once. The answers of every output come with them where
-    they are kept ``in_memory``.
+    they are to be kept.
     """
     table = quotients.table
     frame = pd.DataFrame({p: codes(table, p) for p in positions})
     grouped = frame.groupby(list(positions), sort=False)
     group = grouped.ngroup().to_numpy().astype(np.int64)
     example = np.unique(group, return_index=True)[1]
-    mass = np.bincount(group, w)
-    n, share = table.n_rows, w / w.sum()
+    mass, n = np.bincount(group, share), table.n_rows
     together = max(1, quotients.block_rows // n)
     at_values, rest, kept_answers = [], 0.0, []
     for begin in range(0, len(example), together):
@@ -121,13 +118,13 @@ def _partial_dependence(
         answer = answer.astype(np.float64, copy=False).reshape(len(part), n, -1)
         at_values.append(np.einsum("k,ikc->ic", share, answer))
         rest = rest + np.einsum("i,ikc->kc", mass[begin : begin + together], answer)
-        if in_memory:
+        if keep:
             kept_answers.append(answer)
     answers = []
-    if in_memory:
+    if keep:
         whole = np.moveaxis(np.concatenate(kept_answers), -1, 0)
         answers = [arrays.Answers(np.ascontiguousarray(output), group) for output in whole]
-    return np.concatenate(at_values)[group], np.asarray(rest) / w.sum(), answers
+    return np.concatenate(at_values)[group], np.asarray(rest), answers
 
 
 def codes(table: Table, position: int) -> IntArray:
@@ -175,25 +172,22 @@ def _check_answers(answer: FloatArray) -> None:
 
 
 def from_ale(
-    quotients: differences.DifferenceQuotients,
-    positions: list[int],
+    quotients: DifferenceQuotients,
+    sample: Sample,
     pairs: list[tuple[int, int]],
-    w: FloatArray,
     axes: Sequence[FeatureAxis | None],
     bar: tqdm[Any],
-    *,
-    frequency: bool,
 ) -> InteractionSquares:
-    """math [61], and [62] where the second differences of all pairs can be held."""
+    """math [61], and [62] where second differences of all pairs can be held; rows have weights."""
+    w, share = np.asarray(sample.weight), sample.share
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
-    main, curves = [], []
-    for position, axis in zip(positions, axes, strict=True):
-        at_values, of_outputs = _main_effect(quotients, position, axis, w, n_outputs)
-        main.append(at_values)
-        curves.append(of_outputs)
-    share = w / w.sum()
-    in_memory = _can_be_held(axes, pairs, prediction.size)
+    effects = [_main_effect(quotients, axis, w, n_outputs) for axis in axes]
+    main, curves = zip(*effects, strict=True)
+    sides = [0 if axis is None else len(axis.axis.sides) for axis in axes]
+    n_sides = sum(sides[j] * sides[k] for j, k in pairs)
+    # With a difference there is the number of its cell.
+    in_memory = 2 * n_sides * prediction.size * 8 <= HELD_BYTES
     second: list[FloatArray] = []
     seconds_with_rows: list[list[arrays.Pair]] = []
     for j, k in pairs:
@@ -201,9 +195,8 @@ def from_ale(
         with_rows: list[arrays.Pair] = []
         a, b = axes[j], axes[k]
         if a is not None and b is not None:
-            both = (positions[j], positions[k])
-            delta, _ = second_differences(quotients, both, (a, b), progress=False)
-            rows = rows_of((a, b), delta, w, frequency=frequency)
+            delta, _ = second_differences(quotients, (a, b), progress=False)
+            rows = rows_of((a, b), delta, w, frequency=sample.frequency)
             weights = (curves[j][0].interpolation, curves[k][0].interpolation)
             at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)
         second.append(arrays.centred(at_rows, share[:, None]))
@@ -218,8 +211,7 @@ def from_ale(
                 pairs,
                 [of_outputs[number] if of_outputs else None for of_outputs in curves],
                 [pair[number] if pair else None for pair in seconds_with_rows],
-                share,
-                float(w.sum()),
+                w,
             )
             for number in range(n_outputs)
         ]
@@ -231,16 +223,6 @@ def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> 
     if codes(sample.table, position).max() == 0:
         return None
     return axis_of(sample, position, rule, order_of(order, sample.table, position))
-
-
-def _can_be_held(
-    axes: Sequence[FeatureAxis | None], pairs: list[tuple[int, int]], n_answers: int
-) -> bool:
-    """Whether the second differences of all pairs fit into the memory allowed."""
-    sides = [0 if axis is None else len(axis.axis.sides) for axis in axes]
-    n_sides = sum(sides[j] * sides[k] for j, k in pairs)
-    # With a difference there is the number of its cell.
-    return 2 * n_sides * n_answers * 8 <= HELD_BYTES
 
 
 def _second_order(
@@ -264,7 +246,7 @@ def _second_order(
 
 def _at_rows(
     prediction: FloatArray,
-    main: list[FloatArray],
+    main: Sequence[FloatArray],
     second: list[FloatArray],
     pairs: list[tuple[int, int]],
     share: FloatArray,
@@ -286,15 +268,14 @@ def _ale_influences(
     pairs: list[tuple[int, int]],
     curves: Sequence[arrays.Curve | None],
     seconds: Sequence[arrays.Pair | None],
-    share: FloatArray,
-    total_weight: float,
+    w: FloatArray,
 ) -> arrays.VarianceShares:
     """math [62] of one output: (..., row)."""
-    whole = row_values.variance
+    whole, share = row_values.variance, w / w.sum()
 
     def of_mean_square(values: FloatArray, by: FloatArray) -> FloatArray:
         # By a unit of weight; a share is that much of the total.
-        return arrays.of_mean_square(values, total_weight * by, share)
+        return arrays.of_mean_square(values, w.sum() * by, share)
 
     moved = np.zeros(len(whole))
     moved_overall = np.zeros(row_values.overall.shape)
@@ -324,11 +305,7 @@ def _ale_influences(
 
 
 def _main_effect(
-    quotients: differences.DifferenceQuotients,
-    position: int,
-    axis: FeatureAxis | None,
-    w: FloatArray,
-    n_outputs: int,
+    quotients: DifferenceQuotients, axis: FeatureAxis | None, w: FloatArray, n_outputs: int
 ) -> tuple[FloatArray, list[arrays.Curve]]:
     """First-order ALE in the bins of the second order at the rows, (row, output), and its curves.
 
@@ -342,7 +319,7 @@ def _main_effect(
     changes = []
     for number, side in enumerate(along.sides):
         lower, upper = axis.versions[number : number + 2]
-        change, _ = quotients.between(position, lower, upper)
+        change, _ = quotients.between(axis.position, lower, upper)
         check_finite(
             change.sum(axis=1), "Differences", axis.name, "See what the model returns there."
         )
@@ -388,16 +365,10 @@ class InteractionSquares(NamedTuple):
 
 
 def dataset(
-    squares: InteractionSquares,
-    names: list[str],
-    number: int,
-    pairwise: bool,
-    w: FloatArray,
-    *,
-    frequency: bool,
-    keep_influences: bool,
+    squares: InteractionSquares, sample: Sample, number: int, *, pairwise: bool, keep: bool
 ) -> xr.Dataset:
-    """Statistics of one output."""
+    """Statistics of one output; influences of the rows of the sample are part of it if ``keep``."""
+    names = sample.names
     n, least, shares = len(names), squares.least[number], squares.shares.of_output(number)
     data: dict[str, Any] = {
         name: variable(name, values, H_STATISTICS)
@@ -409,9 +380,7 @@ def dataset(
     data["h_error"] = variable("h_error", float(np.sqrt(least)), H_STATISTICS)
     out = xr.Dataset(data, coords)
     if squares.influences is not None:
-        out = _with_influences(
-            out, squares, number, w, frequency=frequency, keep_influences=keep_influences
-        )
+        out = _with_influences(out, squares, sample, number, keep=keep)
     if squares.answers is None:
         return out
     features, pairs = [
@@ -427,17 +396,11 @@ def dataset(
 
 
 def _with_influences(
-    out: xr.Dataset,
-    squares: InteractionSquares,
-    number: int,
-    w: FloatArray,
-    *,
-    frequency: bool,
-    keep_influences: bool,
+    out: xr.Dataset, squares: InteractionSquares, sample: Sample, number: int, *, keep: bool
 ) -> xr.Dataset:
     """math [62]: standard errors of one output, and the influences of its rows where kept."""
     assert squares.influences is not None
-    least, n = squares.least[number], len(out["feature"])
+    least, n, w = squares.least[number], len(out["feature"]), np.asarray(sample.weight)
     shares = numerators(squares.shares.of_output(number))
     for suffix, moved_parts in numerators(squares.influences[number]).items():
         if f"h2{suffix}" not in out:
@@ -449,10 +412,10 @@ def _with_influences(
         for stem, influence in zip(STEMS, influences, strict=True):
             name = f"{stem}{suffix}"
             place = partial(placed, pairs=squares.pairs, n=n) if suffix == PAIRS else np.asarray
-            moved = arrays.moved_by_rows(influence, w, frequency=frequency)
+            moved = arrays.moved_by_rows(influence, w, frequency=sample.frequency)
             errors = place(np.sqrt(np.sum(moved**2, axis=-1)))
             out[f"{name}_se"] = se_variable(out[name], errors, SOURCE)
-            if keep_influences:
+            if keep:
                 about = {
                     "long_name": f"influence of the row on {out[name].attrs['long_name']}",
                     "units": out[name].attrs["units"],

@@ -14,6 +14,7 @@ from scipy import special
 from rhale_stats.arguments.rows import aligned, of_rows, row_codes, storable
 from rhale_stats.arrays import delta, leverage, resample
 from rhale_stats.arrays import h_statistics as kernel
+from rhale_stats.arrays.categories import n_effective_of
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.h_statistics.estimates import (
     OTHER,
@@ -25,7 +26,7 @@ from rhale_stats.h_statistics.estimates import (
 )
 from rhale_stats.h_statistics.statistic import h_statistic
 from rhale_stats.inference.adjustment import adjusted
-from rhale_stats.inference.draws import Replication, Resampling, check_boot
+from rhale_stats.inference.draws import Replication, Resampling, check_boot, labelled_draws
 from rhale_stats.inference.estimate import (
     BOUNDS,
     Estimate,
@@ -179,7 +180,7 @@ def degrees_of(result: xr.Dataset) -> float:
     if "n_groups" in result.attrs:
         return float(result.attrs.get("groups_df", result.attrs["n_groups"] - 1))
     w = weight_of(result)
-    return float(w.sum() if is_frequency(result) else w.sum() ** 2 / np.sum(w**2)) - 1
+    return n_effective_of(w, len(w), frequency=is_frequency(result)) - 1
 
 
 def confint(result: xr.Dataset, boot: object, level: float, method: str | None) -> xr.Dataset:
@@ -195,20 +196,14 @@ def confint(result: xr.Dataset, boot: object, level: float, method: str | None) 
         estimates[name] = estimate_of(result, name, degrees, log=True)
     if chosen != "normal":
         boot = check_boot(result, boot, list(estimates), "bootstrap(found)", chosen)
-        estimates = {
-            name: _accelerated(estimate, boot, name)
-            for name, estimate in with_replicates(estimates, boot).items()
-        }
+        for name, estimate in with_replicates(estimates, boot).items():
+            replicates, acceleration = estimate.replicates, boot.get(f"{name}_acceleration")
+            # It came with the replicates if influences of rows were known.
+            if replicates is not None and acceleration is not None:
+                values = np.asarray(acceleration.transpose(*estimate.facts.dims).values)
+                replicates = replicates._replace(acceleration=values)
+            estimates[name] = estimate._replace(replicates=replicates)
     return with_intervals(result, estimates, level, chosen)
-
-
-def _accelerated(estimate: Estimate, boot: xr.Dataset, name: str) -> Estimate:
-    """With the acceleration that came with the replicates, if influences of rows were known."""
-    acceleration = boot.get(f"{name}_acceleration")
-    if acceleration is None or estimate.replicates is None:
-        return estimate
-    values = np.asarray(acceleration.transpose(*estimate.facts.dims).values)
-    return estimate._replace(replicates=estimate.replicates._replace(acceleration=values))
 
 
 # --- replicates -----------------------------------------------------------------------------------
@@ -266,13 +261,12 @@ def accelerations(result: xr.Dataset, units: resample.ResampledUnits) -> dict[st
     for name in statistics_of(result):
         if f"{name}_influence" not in result:
             continue
-        influence = influence_of(result, name) * (weight / weight.sum())
-        # A row with frequency w is drawn as w rows, each with its part of the influence.
-        copies = weight if frequency and units.unit is None else np.ones(len(weight))
+        influence, copies = influence_of(result, name) * (weight / weight.sum()), np.ones(1)
         if units.unit is not None:
-            members = np.zeros((len(weight), int(units.unit.max()) + 1))
-            members[np.arange(len(weight)), units.unit] = 1.0
-            influence, copies = influence @ members, np.ones(members.shape[1])
+            influence = delta.summed(influence.T, units.unit).T
+        elif frequency:
+            # A row with frequency w is drawn as w rows, each with its part of the influence.
+            copies = weight
         each = np.divide(influence, copies, out=np.zeros_like(influence), where=copies > 0)
         second, third = [np.sum(copies * each**power, axis=-1) for power in (2, 3)]
         value = np.divide(third, 6 * second**1.5, out=np.zeros(np.shape(second)), where=second > 0)
@@ -320,16 +314,8 @@ def replicates(result: xr.Dataset, weights: Iterable[FloatArray]) -> xr.Dataset:
     ):
         raise ValueError(NOT_WHOLE)
     parts = [weighted_statistics(drawn) for drawn in weights]
-    data = {
-        name: (
-            ("draw", *result[name].dims),
-            np.concatenate([part[name] for part in parts]),
-            dict(result[name].attrs),
-        )
-        for name in statistics_of(result)
-    }
-    coords = {name: result[name] for name in ("feature", OTHER) if name in result.dims}
-    return xr.Dataset(data, coords)
+    made = {name: np.concatenate([part[name] for part in parts]) for name in statistics_of(result)}
+    return labelled_draws(result, made, ("obs", "pair"))
 
 
 # Step along a direction, in standard errors.
@@ -528,15 +514,13 @@ def _rounding(a: xr.Dataset, b: xr.Dataset, name: str) -> FloatArray:
     return np.asarray(4 * share * relative)
 
 
-def _comparable(a: object, b: object) -> tuple[xr.Dataset, xr.Dataset]:
+def _comparable(a: xr.Dataset, b: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
     """Both, features in one order; refused unless they are of the same kind and features."""
     for name, result in (("a", a), ("b", b)):
         if not H_STATISTICS.holds(result):
             raise ValueError(
                 f"a and b must both be what h_statistic(model, X) returned; {name} is not."
             )
-    assert isinstance(a, xr.Dataset)
-    assert isinstance(b, xr.Dataset)
     if a.attrs["h_kind"] != b.attrs["h_kind"]:
         raise ValueError(
             f"a and b must be of one kind; got {a.attrs['h_kind']!r} and {b.attrs['h_kind']!r}. "

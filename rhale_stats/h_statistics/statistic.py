@@ -53,21 +53,16 @@ SCREEN_ROWS, SCREEN_CALLS, MIN_ROWS = 200, 4_000_000, 20
 
 
 def screened(
-    quotients: DifferenceQuotients,
-    positions: Sequence[int],
-    w: FloatArray,
-    rng: np.random.Generator,
-    *,
-    progress: bool,
+    quotients: DifferenceQuotients, sample: Sample, rng: np.random.Generator, *, progress: bool
 ) -> tuple[FloatArray, int]:
     """math [90]: superset importance of all pairs, (feature, feature, output), and rows it is of.
 
     Its root is in units of the output; NaN on the diagonal.
     """
-    n_features = len(positions)
+    positions, n_features = sample.positions, len(sample.positions)
     pairs = list(combinations(range(n_features), 2))
     n_rows = int(np.clip(SCREEN_CALLS // len(pairs), MIN_ROWS, SCREEN_ROWS))
-    rows, others = rng.choice(len(w), (2, n_rows), p=w / w.sum())
+    rows, others = rng.choice(len(sample.rows), (2, n_rows), p=sample.share)
     replaced: list[list[tuple[int, ...]]] = [
         [()],
         [(position,) for position in positions],
@@ -136,14 +131,12 @@ def pairs_to_estimate(
     quotients: DifferenceQuotients,
     sample: Sample,
     estimator: HEstimator,
-    w: FloatArray,
     rng: np.random.Generator | int | None,
     *,
     progress: bool,
 ) -> FeaturePairs:
     """All pairs, those that were named, or those that interact most."""
-    positions, n_pairs = list(sample.positions), estimator.n_pairs
-    every = list(combinations(range(len(positions)), 2))
+    n_pairs, every = estimator.n_pairs, list(combinations(range(len(sample.positions)), 2))
     if estimator.pairs is not None:
         pairs = sorted({_named_pair(sample, pair) for pair in estimator.pairs})
         if not pairs:
@@ -154,7 +147,7 @@ def pairs_to_estimate(
         return FeaturePairs(every)
     seed = number_of(rng)
     generator = np.random.default_rng([seed, 1])  # not the draws of the rows
-    size, n_rows = screened(quotients, positions, w, generator, progress=progress)
+    size, n_rows = screened(quotients, sample, generator, progress=progress)
     spread = np.nanmax(size, axis=(0, 1))
     if len(spread) > 1:
         spread = quotients.at_rows("rows used of X").std(axis=0)
@@ -307,10 +300,9 @@ def h_statistic(
         share of the variance of the joint effect that both main effects do not explain; symmetric,
         NaN on the diagonal and for pairs left out. ``h``, ``h_overall`` and ``h_pairwise`` are the
         square roots of the numerators, in units of the output; unlike shares, they can be compared
-        between pairs.
-        Values within rounding error are 0; a share of a variance of 0 is 0. Attributes
-        ``n_model_calls`` and ``n_model_rows`` give the cost. With several outputs the first
-        dimension is ``output``.
+        between pairs. Values within rounding error are 0; a share of a variance of 0 is 0.
+        Attributes ``n_model_calls`` and ``n_model_rows`` give the cost. With several outputs the
+        first dimension is ``output``.
 
         Each has a standard error for the sampling of rows, ``h2_se``, ``h2_overall_se`` and so on,
         and the influence of every row over (..., obs), ``h2_influence`` and so on, which
@@ -389,36 +381,25 @@ def h_statistic(
     rows, seed = _rows_used(estimator.n_rows, kind, sample.present, gaps, rng)
     used = sample.take(rows)
     w = np.ones(len(rows)) if used.weight is None else used.weight
-    quotients = used.quotients(model)
+    weighted, quotients = replace(used, weight=w), used.quotients(model)
     chosen = FeaturePairs([])
     if pairwise or kind == "ale":
-        chosen = pairs_to_estimate(quotients, sample, estimator, w, rng, progress=progress)
+        chosen = pairs_to_estimate(quotients, weighted, estimator, rng, progress=progress)
     pairs = chosen.pairs
     n_terms = len(pairs) + (len(positions) if kind == "pdp" else 0)
     rule = ALE_BINS if estimator.bins is None else check_rules(estimator.bins)[0]
     with progress_bar(n_terms, "H-statistics", "term", progress=progress) as bar:
         if kind == "pdp":
             squares = from_partial_dependence(
-                quotients, positions, pairs, w, bar, keep_answers=estimator.keep_answers
+                quotients, weighted, pairs, bar, keep_answers=estimator.keep_answers
             )
         else:
-            weighted, order = replace(used, weight=w), estimator.order
+            order = estimator.order
             axes = [axis_or_none(weighted, position, rule, order) for position in positions]
-            squares = from_ale(
-                quotients, positions, pairs, w, axes, bar, frequency=sample.frequency
-            )
-    names = sample.names
-    influence = _influence_text(squares, len(names), len(rows), pairwise=pairwise)
+            squares = from_ale(quotients, weighted, pairs, axes, bar)
+    influence = _influence_text(squares, len(positions), len(rows), pairwise=pairwise)
     parts = [
-        dataset(
-            squares,
-            names,
-            number,
-            pairwise,
-            w,
-            frequency=sample.frequency,
-            keep_influences=influence == KEPT,
-        )
+        dataset(squares, weighted, number, pairwise=pairwise, keep=influence == KEPT)
         for number in range(len(squares.least))
     ]
     if pairwise and chosen.size is not None:
@@ -437,7 +418,7 @@ def h_statistic(
         "h_kind": kind,
         "estimator": "math [60]" if kind == "pdp" else "math [61]",
         "normalize": int(normalize),
-        "n_features": len(names),
+        "n_features": len(positions),
         "n_rows": len(rows),
         "n_rows_total": table.n_rows,
         "n_rows_missing": int((gaps & sample.present).sum()),

@@ -64,14 +64,12 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
         ["Model rows:", str(attrs["n_model_rows"]), "All, size:", f"{result['h'].item():.4g}"],
     ]
     heads, columns = ["H²", "size"], ["h2", "h"]
-    errors = "h2_std_error" in table
-    if errors:
+    notes = [*because(table["term"].tolist(), reasons_of(table))]
+    if "h2_std_error" in table:
         bounds = bounds_text(level)
         heads = ["H²", "std err", *bounds, "size", "std err", *bounds]
         ends = ("std_error", "conf_low", "conf_high")
         columns = [name for stem in ("h2", "h") for name in (stem, *[f"{stem}_{e}" for e in ends])]
-    notes = [*because(table["term"].tolist(), reasons_of(table))]
-    if errors:
         cells.append(["Uncertainty:", uncertainty(source_of(result, "h2")), "", ""])
         notes.append(
             f"Intervals: pointwise, {how_made(result, 'h2', level)}. They say how large an "
@@ -343,6 +341,5 @@ def tidy_difference(compared: xr.Dataset, _level: float) -> pd.DataFrame:
                 "conf_high": ends.isel(ci_bound=1),
             }
             numbers = {column: numbers_of(variable) for column, variable in columns.items()}
-            labels = {"term": terms, "kind": kind, "statistic": stem}
-            frames.append(pd.DataFrame(labels | numbers))
+            frames.append(pd.DataFrame({"term": terms, "kind": kind, "statistic": stem, **numbers}))
     return pd.concat(frames, ignore_index=True)

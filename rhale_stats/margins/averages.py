@@ -190,7 +190,7 @@ def averages(
     if is_grid:
         of_model = columns_known_of(getattr(model, "results", model))
         frame = frame if of_model is None else frame.loc[:, frame.columns.isin(of_model.names)]
-        X, uncertainty = _grid(frame, X, uncertainty, groups, options)
+        X = _grid(frame, X, uncertainty, groups, options)
     X = frame if X is None else X
     if getattr(X, "attrs", {}).get(GRID) and uncertainty == "both":
         uncertainty = "parameters"
@@ -227,11 +227,11 @@ def averages(
     quotients.at_rows()
     probe = quotients.outputs
     by_level = _ByLevel.from_sample(sample, levels, groups)
-    parts = []
+    is_survey, parts = isinstance(by_level.group, SamplingDesign), []
     for label, name in zip(probe.labels, probe.names, strict=True):
         facts = {"output_label": str(label) if name else "", "scale": scale}
         directions = Directions.from_fit(
-            *(fitted, facts), frequency=sample.frequency, is_survey=by_level.is_survey
+            *(fitted, facts), frequency=sample.frequency, is_survey=is_survey
         )
         terms = _terms(directions, sample, columns, comparison, by_level.averaged)
         parts.append(by_level.averages(directions, terms))
@@ -250,9 +250,7 @@ def averages(
     )
 
 
-def _grid(
-    frame: Any, grid: str, uncertainty: str, groups: Any, options: ModelOptions
-) -> tuple[Any, str]:
+def _grid(frame: Any, grid: str, uncertainty: str, groups: Any, options: ModelOptions) -> Any:
     """Rows of a grid of the rows of the fit, which have no sampling error, weights and groups."""
     if grid not in GRIDS:
         raise ValueError(f"X must be a table, 'mean' or 'balanced'; got {shown(grid)}.")
@@ -261,7 +259,7 @@ def _grid(
             raise ValueError(f"{name} must be left out with X={grid!r}: they are of rows.")
     if uncertainty == "rows":
         raise ValueError(f"uncertainty must be 'parameters' with X={grid!r}; got 'rows'.")
-    return datagrid(frame, grid=grid), "parameters"
+    return datagrid(frame, grid=grid)
 
 
 def _levels_of_rows(sample: Sample, by: Any) -> Levels:
@@ -352,12 +350,8 @@ def _columns(
             )
         levels = levels_of(rows, place) if has_levels else None
         columns.append(_Column(name, position, levels, rows.table, place))
-    by_name = contrasts_of(
-        contrasts,
-        table.names,
-        {column.name: column.levels is not None for column in columns},
-        lambda key: position_of(key, table.names, "contrasts"),
-    )
+    has_levels_by_name = {column.name: column.levels is not None for column in columns}
+    by_name = contrasts_of(contrasts, table.names, has_levels_by_name)
     return [column._replace(contrast=by_name[column.name]) for column in columns]
 
 
@@ -493,18 +487,6 @@ class _ByLevel(NamedTuple):
     code: IntArray
     group: IntArray | SamplingDesign | None
 
-    @property
-    def n_groups(self) -> int | None:
-        """Number of groups, if rows are in groups."""
-        if isinstance(self.group, SamplingDesign):
-            return self.group.n_clusters
-        return None if self.group is None else int(self.group.max()) + 1
-
-    @property
-    def is_survey(self) -> bool:
-        """Whether the rows are those of a design."""
-        return isinstance(self.group, SamplingDesign)
-
     @classmethod
     def from_sample(
         cls, sample: Sample, levels: Levels | None, groups: GroupsOrDesign | None
@@ -542,21 +524,14 @@ class _ByLevel(NamedTuple):
 
     def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
         """Averages of one output in all levels, with their errors."""
-        weight, frequency = self.sample.weight, self.sample.frequency
-        means = [
-            kernel.bin_means(
-                term.values[:, -1], self.code, len(self.texts), weight, frequency=frequency
-            )
-            for term in terms
-        ]
-        nothing = np.zeros(len(self.texts))
-        of_terms = [
-            delta.of_bins(
-                *(term.values[:, -1], self.code, of_term, nothing, weight, self.group),
-                frequency=frequency,
-            )
-            for term, of_term in zip(terms, means, strict=True)
-        ]
+        code, weight, frequency = self.code, self.sample.weight, self.sample.frequency
+        n_levels, means, of_terms = len(self.texts), [], []
+        for term in terms:
+            values = term.values[:, -1]
+            of_levels = kernel.bin_means(values, code, n_levels, weight, frequency=frequency)
+            rows = (values, code, of_levels, np.zeros(n_levels), weight, self.group)
+            means.append(of_levels)
+            of_terms.append(delta.of_bins(*rows, frequency=frequency))
         moved = np.concatenate([term.units.moved for term in of_terms], axis=1)
         if self.group is None:
             # Levels have rows of their own; a single row in one has no variance.
@@ -564,7 +539,7 @@ class _ByLevel(NamedTuple):
             moved[:, alone] = np.nan
         units = of_terms[0].units._replace(moved=moved)
         change = np.concatenate([self._means(term.values) for term in terms], axis=1)
-        covariances = self._covariances(directions, units, change[:-1])
+        covariances = directions.covariances(moved.T @ moved, change[:-1], units, self.sample.rows)
         degrees = directions.degrees(
             covariances, np.concatenate([term.degrees for term in of_terms])
         )
@@ -576,12 +551,6 @@ class _ByLevel(NamedTuple):
             labelled.attrs["effective_units"] = float(n_equal)
         return _Output(labelled, units, change[:-1])
 
-    def _covariances(
-        self, directions: Directions, units: delta.Units, change: FloatArray
-    ) -> delta.Covariances:
-        rows = units.moved.T @ units.moved
-        return directions.covariances(rows, change, units, self.sample.rows)
-
     def with_covariance_across(
         self, result: xr.Dataset, directions: Directions, parts: Sequence[_Output]
     ) -> xr.Dataset:
@@ -591,7 +560,8 @@ class _ByLevel(NamedTuple):
         units = parts[0].units._replace(moved=moved)
         within, other = result["average_cov"], f"{OUTPUT}_other"
         inner = within.shape[1 : 1 + within.ndim // 2]
-        total = self._covariances(directions, units, change).total
+        rows = self.sample.rows
+        total = directions.covariances(moved.T @ moved, change, units, rows).total
         total = total.reshape(len(parts), *inner, len(parts), *inner)
         across = xr.Variable(
             (*within.dims, other), np.moveaxis(total, 1 + len(inner), -1), within.attrs
@@ -614,7 +584,6 @@ class _ByLevel(NamedTuple):
         average: FloatArray,
         made: dict[str, FloatArray],
     ) -> xr.Dataset:
-        n_groups = self.n_groups
         by = ("by",) if self.name else ()
         inner = ("term", *by)
         shape = (len(terms), len(self.texts)) if by else (len(terms),)
@@ -636,16 +605,18 @@ class _ByLevel(NamedTuple):
             name: ("term", np.array([getattr(term, name) for term in terms]))
             for name in ("kind", "of", "contrast", "null")
         }
-        coords["term"] = ("term", np.array([_name(term) for term in terms]))
+        names = [
+            term.of if term.kind == SLOPE or not term.contrast else f"{term.of}: {term.contrast}"
+            for term in terms
+        ]
+        coords["term"] = ("term", np.array(names))
         coords["term_other"] = ("term_other", coords["term"][1])
         if by:
             coords["by"] = ("by", np.array(self.texts), {"long_name": self.name})
             coords["by_other"] = ("by_other", np.array(self.texts))
         facts: dict[str, Any] = {"by": self.name, "parameters": directions.how}
-        facts |= {} if n_groups is None else {"n_groups": n_groups}
+        if isinstance(self.group, SamplingDesign):
+            facts["n_groups"] = self.group.n_clusters
+        elif self.group is not None:
+            facts["n_groups"] = int(self.group.max()) + 1
         return xr.Dataset(data, coords, facts)
-
-
-def _name(term: _Term) -> str:
-    plain = term.kind == SLOPE or not term.contrast
-    return term.of if plain else f"{term.of}: {term.contrast}"

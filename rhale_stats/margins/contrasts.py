@@ -69,15 +69,18 @@ def text_of(comparison: Any) -> str:
 
 
 def contrasts_of(
-    contrasts: Any, names: list[str], has_levels: Mapping[str, bool], position: Callable[[Any], int]
+    contrasts: Any, names: list[str], has_levels: Mapping[str, bool]
 ) -> dict[str, Any]:
-    """The contrast of every column, by its name; ``position`` finds a column of the table.
+    """The contrast of every column that is changed, by its name; ``names`` are of all columns.
 
     A word or number for all columns counts for those that it fits; the others have their default.
     Values at which all rows are predicted are a list, whatever they came as.
     """
     by_column = isinstance(contrasts, Mapping)
-    by_name = {names[position(key)]: value for key, value in contrasts.items()} if by_column else {}
+    by_name = {
+        names[position_of(key, names, "contrasts")]: value
+        for key, value in (contrasts.items() if by_column else ())
+    }
     unknown = sorted(by_name.keys() - has_levels.keys())
     if unknown:
         raise ValueError(
@@ -112,11 +115,8 @@ def _fits(value: Any, *, levels: bool) -> bool:
     if levels:
         return False
     if isinstance(value, list | tuple) or np.ndim(value) == 1:
-        return (
-            len(value) > 0
-            and all(map(is_number, value))
-            and not (isinstance(value, tuple) and len(value) != 2)
-        )
+        fits = len(value) == 2 if isinstance(value, tuple) else len(value) > 0
+        return fits and all(map(is_number, value))
     return is_number(value) and value != 0
 
 
@@ -166,10 +166,8 @@ def compared(
         return high - low
     p, q = averaged(high[:, -1]), averaged(low[:, -1])
     if callable(comparison):
-        value, moved = (
-            comparison(p, q),
-            (comparison(p + IMAGINARY * 1j, q), comparison(p, q + IMAGINARY * 1j)),
-        )
+        value = comparison(p, q)
+        moved = comparison(p + IMAGINARY * 1j, q), comparison(p, q + IMAGINARY * 1j)
         by_p, by_q = (np.imag(part) / IMAGINARY for part in moved)
         out = by_p[:, None] * high + by_q[:, None] * low
         out[:, -1] += value - by_p * p - by_q * q

@@ -117,12 +117,7 @@ def selected(result: xr.Dataset) -> xr.Dataset:
     """Averages with the covariance of those that are there: some may have been selected."""
     others = [str(dim) for dim in result["average_cov"].dims if str(dim).endswith("_other")]
     # One output may have been selected, which then has no dimension.
-    places = {
-        dim: result.indexes[dim].get_indexer(pd.Index(np.atleast_1d(labels))).reshape(labels.shape)
-        for dim in others
-        for labels in [result[dim.removesuffix("_other")].values]
-    }
-    return result.isel(places)
+    return result.sel({dim: result[dim.removesuffix("_other")].values for dim in others})
 
 
 def estimates(
@@ -306,17 +301,16 @@ def labelled_combinations(
         combinations.values, np.sqrt(_variances(combinations)), combinations.degrees
     )["p_value"]
     out = _labelled(result, estimates, combinations, "hypothesis", 0.0)
-    out = out.assign(p_value_adjusted=_variable("p_value_adjusted", adjusted(p_values, adjust)))
+    tests = {"p_value_adjusted": adjusted(p_values, adjust)}
     out.attrs |= {
         f"joint_{name}": part for name, part in joint_test(combinations)._asdict().items()
     }
     out.attrs["adjust"] = adjust
-    if margin is None:
-        return out
-    low, high = _margin(margin)
-    p_values = equivalence_pvalues(combinations, low, high)
-    out = out.assign(p_equivalence=_variable("p_equivalence", p_values))
-    return out.assign_attrs(margin=[low, high])
+    if margin is not None:
+        ends = _margin(margin)
+        tests["p_equivalence"] = equivalence_pvalues(combinations, *ends)
+        out.attrs["margin"] = list(ends)
+    return out.assign({name: variable(name, tests[name], AVERAGES) for name in tests})
 
 
 def labelled_locations(
@@ -333,10 +327,6 @@ def _variances(combinations: Combinations) -> FloatArray:
     return np.maximum(np.diagonal(combinations.covariance), 0.0)
 
 
-def _variable(name: str, values: FloatArray, **facts: str) -> Any:
-    return variable(name, values, AVERAGES, **facts)
-
-
 def _labelled(
     result: xr.Dataset, estimates: Estimates, combinations: Combinations, kind: str, null: float
 ) -> xr.Dataset:
@@ -348,7 +338,7 @@ def _labelled(
         "average_cov": combinations.covariance,
     }
     facts = {"source": estimates.source, "target": "function of estimates"}
-    data = {name: _variable(name, values, **facts) for name, values in numbers.items()}
+    data = {name: variable(name, values, AVERAGES, **facts) for name, values in numbers.items()}
     texts = np.array(combinations.texts)
     coords: dict[str, Any] = {
         "term": texts,

@@ -8,13 +8,13 @@ from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
 from inspect import signature
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.seeds import seed_of
@@ -128,8 +128,6 @@ def cross_fit(
     Raise ``NotRefittable`` where ``fit`` cannot be fitted again, and ``TooLong`` where the first
     fit took so long that all would take more than ``most_seconds``.
     """
-    check_count("n_folds", n_folds, 2)
-    check_count("n_repeats", n_repeats, 1)
     outcome = np.asarray(y)
     missing = np.asarray(pd.isna(outcome))
     if missing.any():
@@ -148,11 +146,8 @@ def cross_fit(
     stream = np.random.default_rng(seed_of(rng))
     strata = _strata(outcome, groups)
     folds = np.stack([_folds(strata, groups, n_folds, stream) for _ in range(n_repeats)])
-    tasks = [
-        (repeat, fold, int(stream.integers(2**31)))
-        for repeat in range(n_repeats)
-        for fold in range(n_folds)
-    ]
+    all_folds = product(range(n_repeats), range(n_folds))
+    tasks = [(repeat, fold, int(stream.integers(2**31))) for repeat, fold in all_folds]
 
     def fitted(task: tuple[int, int, int]) -> Any:
         repeat, fold, number = task
@@ -160,6 +155,10 @@ def cross_fit(
         part = sample.take(rows)
         table_rows = part.table.form.as_given(part.table.copied())
         return learner(table_rows, _taken(y, outcome, rows), part.weight, number)
+
+    def with_predictions(models: list[Any], folds: IntArray) -> CrossFits:
+        of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
+        return _with_predictions(sample, of_repeats, folds, outcome, groups, name)
 
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
@@ -170,24 +169,15 @@ def cross_fit(
             if seconds <= most_seconds:
                 break
         else:
-            first_fold = np.minimum(folds[:1], 1)
-            fits = _with_predictions(sample, ([first],), first_fold, outcome, groups, name)
-            raise TooLong(seconds, fits)
+            raise TooLong(seconds, with_predictions([first], np.minimum(folds[:1], 1)))
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
-    return _with_predictions(
-        sample,
-        tuple(models[start : start + n_folds] for start in range(0, len(models), n_folds)),
-        folds,
-        outcome,
-        groups,
-        name,
-    )
+    return with_predictions(models, folds)
 
 
 def _with_predictions(
     sample: Sample,
-    models: tuple[list[Any], ...],
+    models: tuple[tuple[Any, ...], ...],
     folds: IntArray,
     outcome: NDArray[Any],
     groups: IntArray | None,
@@ -221,18 +211,7 @@ def _with_predictions(
                     "{} and another {}. Leave rare classes out, or take fewer folds.".format(*both)
                 )
     observed, kind = outcome_numbers(outcome, of_class, held_out)
-    return CrossFits(
-        sample,
-        tuple(map(tuple, models)),
-        folds,
-        held_out,
-        other,
-        observed,
-        kind,
-        label,
-        groups,
-        name,
-    )
+    return CrossFits(sample, models, folds, held_out, other, observed, kind, label, groups, name)
 
 
 def class_of(model: Any, label: str) -> tuple[list[str], str] | None:
@@ -427,8 +406,12 @@ def _of_results(results: Any) -> Learner:
     model = results.model
     # Those of a GLM are made by its fit.
     weight_argument = ("weights",) if type(model).__name__ == "WLS" else ()
-    row_values = {name: _row_values(model, name) for name in (*ROW_ARGUMENTS, *weight_argument)}
-    plain = [name for name, values in row_values.items() if np.ptp(values) > 0]
+    arguments = {name: getattr(model, name, None) for name in (*ROW_ARGUMENTS, *weight_argument)}
+    plain = [
+        name
+        for name, values in arguments.items()
+        if values is not None and np.ptp(np.asarray(values, dtype=np.float64)) > 0
+    ]
     if plain:
         raise NotRefittable(
             f"fit must be a model without {' and '.join(plain)} of single rows to be fitted again; "
@@ -459,12 +442,6 @@ def _of_results(results: Any) -> Learner:
         return type(model)(np.asarray(y), exog, **more).fit(**quiet)
 
     return fit
-
-
-def _row_values(model: Any, name: str) -> FloatArray:
-    """An argument of a model that may have a value for each row; one 0 where there is none."""
-    values = getattr(model, name, None)
-    return np.zeros(1) if values is None else np.atleast_1d(np.asarray(values, dtype=np.float64))
 
 
 def name_of_outcome(y: object, columns: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rhale_stats.arrays.delta import summed
 from rhale_stats.arrays.members import jackknife_factor
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.schema.curves import interpolation
@@ -57,31 +58,19 @@ class Entries:
         return np.diff(self.edges)
 
     @property
-    def below(self) -> NDArray[np.bool_]:
-        """Rows below the first edge."""
-        return np.asarray(self.x < self.edges[0])
-
-    @property
-    def above(self) -> NDArray[np.bool_]:
-        """Rows above the last edge."""
-        return np.asarray(self.x > self.edges[-1])
-
-    @property
     def inside(self) -> NDArray[np.bool_]:
         """Rows that take part."""
-        return np.isfinite(self.x) & ~self.below & ~self.above
+        return np.asarray((self.x >= self.edges[0]) & (self.x <= self.edges[-1]))
 
 
 def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
     """Rows by bins; NaN is a row without a value."""
     n_bins = len(edges) - 1
-    rows = np.flatnonzero(np.isfinite(x) & (x >= edges[0]) & (x <= edges[-1]))
+    rows = np.flatnonzero((x >= edges[0]) & (x <= edges[-1]))
     bin_of_row = np.clip(np.searchsorted(edges, x[rows], side="right") - 1, 0, n_bins)
-    on_edge = x[rows] == edges[bin_of_row]
     right = bin_of_row < n_bins
-    left = on_edge & (bin_of_row > 0)
-    both = right & left
-    weight = np.where(both & (not levels), 0.5, 1.0)
+    left = (x[rows] == edges[bin_of_row]) & (bin_of_row > 0)
+    weight = np.where(right & left & (not levels), 0.5, 1.0)
     return Entries(
         np.concatenate([rows[right], rows[left]]),
         np.concatenate([bin_of_row[right], bin_of_row[left] - 1]),
@@ -153,23 +142,13 @@ def functions_of(
     return {name: (basis(x, tails=large), factors(x, large=large)) for name, x in columns.items()}
 
 
-@dataclass(frozen=True)
-class Dictionary:
-    """Values of the functions (row, function), and change per unit of the first (entry, function).
-
-    The functions that are behind those do not change with the feature.
-    """
-
-    values: FloatArray
-    change: FloatArray
-
-
 def dictionary_of(
     entries: Entries, others: list[FloatArray], products: list[FloatArray], share: FloatArray
-) -> Dictionary:
-    """The functions for one feature; those of other columns do not change with it.
+) -> tuple[FloatArray, FloatArray]:
+    """Values of the functions for one feature, (row, function); change per unit (entry, function).
 
-    ``share`` are weights of the rows that sum to 1.
+    The change is that of the first functions: those behind them are of other columns and do not
+    change with the feature. ``share`` are weights of the rows that sum to 1.
     """
     x, edges, n_bins = entries.x, entries.edges, entries.n_bins
     # Rows beyond the edges have a constant of their own at each end: else those of the outermost
@@ -181,7 +160,7 @@ def dictionary_of(
         knots = refined(edges, share)
         main_values, of_edges = hats(filled, knots), hats(edges, knots)
     step = np.diff(of_edges, axis=0) / entries.width[:, None]
-    outside = [~np.isfinite(x), entries.below, entries.above]
+    outside = [~np.isfinite(x), x < edges[0], x > edges[-1]]
     if entries.levels and n_bins > COARSE:
         coarse = (edges - edges.mean())[:, None] / max(edges.std(), 1e-12)
         coarse_values = coarse[np.searchsorted(edges, filled)]
@@ -198,7 +177,7 @@ def dictionary_of(
         values.append(pairs.reshape(len(x), -1))
         change.append(moved.reshape(len(entries.row), -1))
     still = [*others, *(rows.astype(np.float64)[:, None] for rows in outside if rows.any())]
-    return Dictionary(np.column_stack([*values, *still]), np.column_stack(change))
+    return np.column_stack([*values, *still]), np.column_stack(change)
 
 
 # --- debiased effects -----------------------------------------------------------------------------
@@ -225,12 +204,6 @@ class DebiasedEffects:
     noise: FloatArray
     n_folds: int
     representer: FloatArray
-
-    @property
-    def rows_covariance(self) -> FloatArray:
-        """Covariance of the effects by the sampling of rows or groups, (bin, bin)."""
-        n = len(self.influence)
-        return np.asarray(self.influence.T @ self.influence * (n / max(n - 1, 1)))
 
     def learner_variance(self, loadings: FloatArray) -> FloatArray:
         """Variance by the learner of linear functions of the effects, (function, bin) -> function.
@@ -261,7 +234,7 @@ class FoldAnswers:
 
 def debiased(
     entries: Entries,
-    dictionary: Dictionary,
+    dictionary: tuple[FloatArray, FloatArray],
     answers: list[FoldAnswers],
     share: FloatArray,
     groups: IntArray | None,
@@ -277,14 +250,15 @@ def debiased(
         sums = np.asarray(np.bincount(row * n_bins + bins, values, n * n_bins), np.float64)
         return sums.reshape(n, n_bins)
 
-    functions = np.column_stack([np.ones(n), dictionary.values])
-    moving = slice(1, 1 + dictionary.change.shape[1])
+    values, change = dictionary
+    functions = np.column_stack([np.ones(n), values])
+    moving = slice(1, 1 + change.shape[1])
     # Functions in units of their deviation: the ridge treats them alike, and no constant.
     mean = share @ functions[:, 1:]
     deviation = np.sqrt(share @ (functions[:, 1:] - mean) ** 2)
     deviation[~(deviation > 1e-12)] = np.inf
     functions[:, 1:] = (functions[:, 1:] - mean) / deviation
-    change = dictionary.change / deviation[: moving.stop - 1]
+    change = change / deviation[: moving.stop - 1]
     gram = functions.T @ (share[:, None] * functions)
     # By the effective number of rows, 1 / Σ share².
     ridge = min(MAX_RIDGE, RIDGE_ROWS * float(np.sum(share**2)))
@@ -314,7 +288,7 @@ def debiased(
             some = differ[rows] / size
             if groups is not None:
                 code = np.unique(groups[rows], return_inverse=True)[1]
-                some = np.stack([np.bincount(code, column) for column in some.T], axis=1)
+                some = summed(some, code)
             centre = some.mean(axis=0)
             n_units = len(some)
             learners.append(some.sum(axis=0))
@@ -322,7 +296,7 @@ def debiased(
             noises.append(spread * n_units / max(n_units - 1, 1))
     influence = np.mean(influences, axis=0)
     if groups is not None:
-        influence = np.stack([np.bincount(groups, column) for column in influence.T], axis=1)
+        influence = summed(influence, groups)
     return DebiasedEffects(
         np.mean(effects, axis=0),
         influence,

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
-from scipy import special
 
 from rhale_stats.arguments.checks import check_count
 from rhale_stats.arguments.seeds import source_of
@@ -22,6 +21,7 @@ from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.effects.ale import ale_from_local
+from rhale_stats.inference.estimate import student
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
@@ -178,15 +178,15 @@ def outcome_effects(
     array([0.   , 0.242])
     """
     generator, seed = source_of(rng)
-    if bins is not None and not isinstance(bins, int | np.integer):
+    if isinstance(bins, int | np.integer):
+        check_count("bins", bins, 1)
+    elif bins is not None:
         check_rule(bins)
         if has_fact(bins, "joins_cells"):
             raise ValueError(
                 f"bins must be a number or a rule that does not search; got {type(bins).__name__}, "
                 f"which would choose edges by the effects of one learner."
             )
-    elif bins is not None:
-        check_count("bins", bins, 1)
     sample = Sample.from_table(X, ModelOptions(output=output, weights=weights, missing="drop"))
     sample = sample if sample.present.all() else sample.take(sample.present)
     outcome, codes = groups_and_outcome(sample, y, groups)
@@ -258,9 +258,7 @@ def _places(
         name = table.names[position]
         if position in levels:
             feature_levels = levels_of(sample, position)
-            code = np.where(feature_levels.code >= 0, feature_levels.code, np.nan).astype(
-                np.float64
-            )
+            code = np.where(feature_levels.code >= 0, feature_levels.code, np.nan)
             edges = np.arange(float(len(feature_levels.texts)))
             values = table.series(position).array.take(feature_levels.first)
             kind = feature_levels.kind
@@ -352,38 +350,32 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     """Effects, curve, their errors, tests and overlap of one feature, by variable."""
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
     n_units = len(estimate.influence)
-    degrees = float(n_units - 1)
-    identity = np.eye(n_bins)
-    rows = estimate.rows_covariance
-    effect_cov = _with_learner(rows, estimate.learner_variance(identity))
+    degrees, factor = float(n_units - 1), n_units / max(n_units - 1, 1)
+    # By the sampling of rows or groups.
+    rows = estimate.influence.T @ estimate.influence * factor
+    effect_cov = _with_learner(rows, estimate.learner_variance(np.eye(n_bins)))
     # The curve at an edge: sums of effect times width, less the mean over the rows.
     start = np.tri(n_bins + 1, n_bins, -1) * entries.width
     inside = entries.inside
     weight = np.where(inside, share, 0.0) / share[inside].sum()
     position = np.where(inside, entries.x, entries.edges[0])
-    reached = (
-        np.clip((position[:, None] - entries.edges[:-1]) / entries.width, 0, 1) * entries.width
-    )
+    reached = np.clip(position[:, None] - entries.edges[:-1], 0, entries.width)
     centre = weight @ reached
     loadings = start - centre
     at_rows = reached @ estimate.effect
     moved = weight * (at_rows - weight @ at_rows)
     moved = moved if fits.groups is None else np.bincount(fits.groups, moved)
     of_curve = estimate.influence @ loadings.T - moved[:, None]
-    factor = n_units / max(n_units - 1, 1)
     curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
     start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
-    part = part / part.sum()
-    average_variance = float(part @ rows @ part) + float(estimate.learner_variance(part[None])[0])
     low, high = _usual(place, share)
     at_low, at_high = interpolation(entries.edges, np.array([low, high]))
-    between = (start.T @ (at_high - at_low))[None]
-    difference = float(between[0] @ estimate.effect)
-    variance = float((between @ rows @ between.T)[0, 0]) + float(
-        estimate.learner_variance(between)[0]
-    )
-    error = float(np.sqrt(variance))
+    # The average effect, and the difference between the usual values.
+    sums = np.stack([part / part.sum(), start.T @ (at_high - at_low)])
+    average, difference = (sums @ estimate.effect).tolist()
+    variances = np.einsum("fk,kl,fl->f", sums, rows, sums) + estimate.learner_variance(sums)
+    average_error, error = np.sqrt(variances).tolist()
     ordered = place.kind != NOMINAL or n_bins == 1
     half = intervals.student(LEVEL, degrees) * error
     weights_of_rows = np.abs(share[:, None] * estimate.representer)
@@ -395,9 +387,7 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
         "usual_difference": difference,
         "usual_difference_se": error,
         "usual_difference_ci": np.array([difference - half, difference + half]),
-        "usual_difference_pvalue": float(2 * special.stdtr(degrees, -(abs(difference) / error)))
-        if error > 0
-        else np.nan,
+        "usual_difference_pvalue": student(sums[1] @ estimate.effect, error, degrees)["p_value"],
     }
     return {
         "effect": estimate.effect,
@@ -412,8 +402,8 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
         "curve_se_start": np.sqrt(np.diagonal(start_cov)),
         "curve_df": np.full(n_bins + 1, degrees),
         "curve_cov": curve_cov,
-        "average_effect": float(part @ estimate.effect),
-        "average_effect_se": float(np.sqrt(average_variance)),
+        "average_effect": average,
+        "average_effect_se": average_error,
         "average_effect_df": degrees,
         **(usual if ordered else {name: usual[name] * np.nan for name in usual}),
         "largest_weight": float(sizes[0].max()),
@@ -527,26 +517,17 @@ def _labelled(
             effect[name] = effect[name].astype(np.float64) * np.nan
     order = [str(name) for name in effect["feature"].values]
     by_name = dict(zip([place.name for place in places], estimates, strict=True))
-    n_bins, n_edges = effect.sizes["bin"], effect.sizes["edge"]
-    sizes = {"bin": n_bins, "edge": n_edges, "bin_other": n_bins, "edge_other": n_edges}
-    sizes["ci_bound"] = 2
+    effect = effect.assign_coords(ci_bound=["lower", "upper"])
     for name in next(iter(by_name.values())):
-        values = [by_name[feature][name] for feature in order]
+        facts: dict[str, Any] = {}
         if name in OWN:
-            dims, long_name, units = OWN[name]
-            shape = [sizes[dim] for dim in dims[1:]]
-            facts: dict[str, Any] = {"long_name": long_name, "units": units}
+            dims, facts["long_name"], facts["units"] = OWN[name]
             if name.endswith("_ci"):
                 facts |= {"ci_prob": LEVEL, "kind": "pointwise", "method": "standard errors"}
                 facts["source"] = SOURCE
-            effect[name] = (dims, padded(values, shape), facts)
-            continue
-        dims = variable(name, np.zeros(0))[0]
-        array = padded(values, [sizes[dim] for dim in dims[1:]])
-        effect[name] = (
-            variable(name, array, source=SOURCE, target=TARGET)
-            if name.endswith("_se")
-            else variable(name, array)
-        )
-    effect = effect.assign_coords(ci_bound=["lower", "upper"])
+        else:
+            about = {"source": SOURCE, "target": TARGET} if name.endswith("_se") else {}
+            dims, _, facts = variable(name, np.nan, **about)
+        shape = [effect.sizes[dim.removesuffix("_other")] for dim in dims[1:]]
+        effect[name] = (dims, padded([by_name[feature][name] for feature in order], shape), facts)
     return effect.assign_attrs(weighting="rows")

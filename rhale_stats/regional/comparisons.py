@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,7 @@ from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_val
 from rhale_stats.models.table import check_column
 from rhale_stats.regional.losses import LOSSES, CurveProblem
 from rhale_stats.regional.search import SplitSearch, Work, work_of
-from rhale_stats.regional.trees import tree_of
-from rhale_stats.schema.dimensions import ROWS
+from rhale_stats.regional.trees import rows_of_nodes, tree_of
 from rhale_stats.schema.feature_result import one_feature
 from rhale_stats.schema.validation import refuse_fields, validated
 from rhale_stats.schema.variables import GRID_VALUE
@@ -109,40 +108,43 @@ def regional_shap(
     1       x3 ≤ 0    253  0.00
     2       x3 > 0    247  0.00
     """
-    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
+    sample, x, conditioning = _inputs(X, feature, conditioning, options)
+    (position,) = sample.positions
     generator, seed = source_of(rng)
-    quotients, how, error = None, "given", None
+    quotients, facts = None, dict[str, Any](shapley="given")
     shap_values = shapley.shap_values
     if shap_values is None:
-        quotients = inputs.sample.quotients(model, single=True)
+        quotients = sample.quotients(model, single=True)
         estimate = shapley_values(
             model, quotients, shapley, generator, "regional_shap", progress=progress
         )
-        how = estimate.how
-        values = np.ascontiguousarray(estimate.values[:, inputs.position, 0])
+        facts["shapley"] = estimate.how
+        values = np.ascontiguousarray(estimate.values[:, position, 0])
         if estimate.error is not None:
-            error = float(np.sqrt(np.mean(estimate.error[:, inputs.position, 0] ** 2)))
+            errors = estimate.error[:, position, 0]
+            facts["shap_value_error"] = float(np.sqrt(np.mean(errors**2)))
     else:
-        values = given_column(shap_values, inputs.sample.table, inputs.position)
-    local = inputs.local(Differences(values[:, None], np.zeros(1), "shapley"))
+        values = given_column(shap_values, sample.table, position)
+    differences = Differences(values[:, None], np.zeros(1), "shapley")
+    local = labelled(sample, x[:, None], [differences])
     rule = EqualWidthBins(n_bins)
     work = work_of(local, rule, search, "index", None, generator)._replace(loss="variance")
-    tree, edges = binned_tree(work, inputs, SQUARED)
-    middles, cell = (edges[:-1] + edges[1:]) / 2, bin_index(edges, inputs.x)
+    tree, edges = _binned_tree(work, x, conditioning, SQUARED)
+    middles, cell = (edges[:-1] + edges[1:]) / 2, bin_index(edges, x)
 
     def means(rows: IntArray) -> FloatArray:
-        weight, frequency = inputs.sample.weight_at(rows), inputs.sample.frequency
+        weight = sample.weight_at(rows)
         in_bins = profiles.bin_means(
-            values[rows], cell[rows], len(middles), weight, frequency=frequency
+            values[rows], cell[rows], len(middles), weight, frequency=sample.frequency
         )
         return np.stack([in_bins.mean, np.sqrt(in_bins.variance)])
 
     unknown = np.full((2, len(middles)), np.nan)
-    curves = [means(rows) if inputs.varies else unknown for rows in rows_of_nodes(tree)]
+    curves = [means(rows) if np.ptp(x) else unknown for rows in rows_of_nodes(tree)]
     out = finished(tree, "regional_shap", "Shapley values", middles, curves, quotients)
-    drawn = quotients is not None or search.test is not None
-    sampled = {} if error is None else {"shap_value_error": error}
-    return out.assign_attrs(shapley=how, **sampled, **({"seed": seed} if drawn else {}))
+    if quotients is not None or search.test is not None:
+        facts["seed"] = seed
+    return out.assign_attrs(facts)
 
 
 @validated
@@ -214,24 +216,24 @@ def regional_pdp(
     (4, 16250)
     """
     refuse_fields(search, ("min_share",), "ICE curves have no bins")
-    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
+    sample, x, conditioning = _inputs(X, feature, conditioning, options)
     # Curves take the place of local effects.
-    local = inputs.local(no_differences("none"))
+    local = labelled(sample, x[:, None], [no_differences("none")])
     work = work_of(local, None, replace(search, min_share=0.0), "index", None, rng)
-    quotients = inputs.sample.quotients(model, single=True)
-    grid = np.unique(inputs.x)
+    quotients = sample.quotients(model, single=True)
+    grid = np.unique(x)
     if len(grid) > n_grid:
         grid = np.linspace(grid[0], grid[-1], n_grid)
-    curves, problem = np.full((len(inputs.x), len(grid)), np.nan), None
-    if inputs.varies:
-        with quotients.counted(len(inputs.x) * len(grid), "ICE curves", progress=progress):
-            each, rounding = quotients.curves(inputs.position, grid)
+    curves, problem = np.full((len(x), len(grid)), np.nan), None
+    if np.ptp(x):
+        with quotients.counted(len(x) * len(grid), "ICE curves", progress=progress):
+            each, rounding = quotients.curves(sample.positions[0], grid)
         curves, error = each[..., 0], float(rounding[0])
         curves -= curves.mean(axis=1, keepdims=True)
         check_finite(
             curves.sum(axis=1),
             "ICE curves",
-            inputs.name,
+            sample.names[0],
             "See what the model returns at these rows along the grid.",
         )
         problem = CurveProblem(
@@ -242,11 +244,10 @@ def regional_pdp(
             error,
             work.min_obs,
         )
-    tree = tree_of(work, 0, inputs.conditioning, problem, SQUARED)
+    tree = tree_of(work, 0, conditioning, problem, SQUARED)
 
     def mean(rows: IntArray) -> FloatArray:
-        weight, frequency = inputs.sample.weight_at(rows), inputs.sample.frequency
-        moments = profiles.sample(curves[rows], weight, frequency=frequency)
+        moments = profiles.sample(curves[rows], sample.weight_at(rows), frequency=sample.frequency)
         return np.stack([moments.mean, np.sqrt(np.diagonal(moments.covariance))])
 
     means = [mean(rows) for rows in rows_of_nodes(tree)]
@@ -318,17 +319,17 @@ def regional_ale(
     >>> tree.attrs["model_calls"], tree.attrs["model_rows"]
     (4, 2250)
     """
-    inputs = RegionalInputs.from_arguments(X, feature, conditioning, options)
-    quotients, bins = inputs.sample.quotients(model, single=True), EqualWidthBins(n_bins)
+    sample, x, conditioning = _inputs(X, feature, conditioning, options)
+    quotients, bins = sample.quotients(model, single=True), EqualWidthBins(n_bins)
     differences = no_differences("finite_difference")
-    if inputs.varies:
-        edges = difference_edges(bins, inputs.name, inputs.x, inputs.sample.weight)
-        with quotients.counted(2 * len(inputs.x), "local effects", progress=progress):
-            inputs = replace(inputs, x=kernel.on_both_sides(edges, inputs.x))
-            differences = quotients.finite(inputs.position, edges, inputs.x)
-    local = inputs.local(differences, quotients)
+    if np.ptp(x):
+        edges = difference_edges(bins, sample.names[0], x, sample.weight)
+        with quotients.counted(2 * len(x), "local effects", progress=progress):
+            x = kernel.on_both_sides(edges, x)
+            differences = quotients.finite(sample.positions[0], edges, x)
+    local = labelled(sample, x[:, None], [differences], quotients)
     work = work_of(local, bins, search, loss, None, rng)
-    tree, edges = binned_tree(work, inputs, LOSSES[loss])
+    tree, edges = _binned_tree(work, x, conditioning, LOSSES[loss])
     curves = [ale_curve(local.isel(obs=rows), edges) for rows in rows_of_nodes(tree)]
     return finished(tree, "regional_ale", loss, edges, curves, quotients)
 
@@ -336,75 +337,34 @@ def regional_ale(
 # --- what the three have in common ----------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RegionalInputs:
-    """One feature of a table, checked, and what its regions may be made of."""
-
-    sample: Sample
-    x: FloatArray
-    conditioning: pd.DataFrame | ArrayLike
-
-    @classmethod
-    def from_arguments(
-        cls,
-        X: Any,
-        feature: str | int,
-        conditioning: pd.DataFrame | ArrayLike | None,
-        options: ModelOptions,
-    ) -> RegionalInputs:
-        """Check the arguments and read the columns."""
-        refuse_fields(options, ("missing",), "regions are made of all rows")
-        sample = Sample.from_table(X, options)
-        table = sample.table
-        sample = sample.of_columns(positions_of(table, [feature]))
-        (position,) = sample.positions
-        x = check_column(table, position)
-        if conditioning is None:
-            if len(table.names) == 1:
-                raise ValueError(
-                    f"conditioning must be given: X holds no column besides "
-                    f"{table.names[position]!r}. Pass a DataFrame with a row for each row of X."
-                )
-            conditioning = table.data
-        return cls(sample, x, conditioning)
-
-    @property
-    def position(self) -> int:
-        """Number of the column."""
-        return self.sample.positions[0]
-
-    @property
-    def name(self) -> str:
-        """Of the feature."""
-        return self.sample.names[0]
-
-    @property
-    def varies(self) -> bool:
-        """Whether there is an effect to be found."""
-        return bool(self.x.min() < self.x.max())
-
-    def local(
-        self, differences: Differences, quotients: DifferenceQuotients | None = None
-    ) -> xr.Dataset:
-        """Numbers of all rows as local effects of the feature."""
-        return labelled(self.sample, self.x[:, None], [differences], quotients)
+def _inputs(
+    X: Any, feature: str | int, conditioning: Any, options: ModelOptions
+) -> tuple[Sample, FloatArray, Any]:
+    """One feature of a table and its values, checked, and what its regions may be made of."""
+    refuse_fields(options, ("missing",), "regions are made of all rows")
+    sample = Sample.from_table(X, options)
+    table = sample.table
+    sample = sample.of_columns(positions_of(table, [feature]))
+    (position,) = sample.positions
+    x = check_column(table, position)
+    if conditioning is None:
+        if len(table.names) == 1:
+            raise ValueError(
+                f"conditioning must be given: X holds no column besides {table.names[position]!r}. "
+                f"Pass a DataFrame with a row for each row of X."
+            )
+        conditioning = table.data
+    return sample, x, conditioning
 
 
-def binned_tree(work: Work, inputs: RegionalInputs, units: str) -> tuple[xr.Dataset, FloatArray]:
+def _binned_tree(
+    work: Work, x: FloatArray, conditioning: Any, units: str
+) -> tuple[xr.Dataset, FloatArray]:
     """The tree, and the edges of its bins."""
     problem = work.problem(0)
-    tree = tree_of(work, 0, inputs.conditioning, problem, units)
+    tree = tree_of(work, 0, conditioning, problem, units)
     # Of a constant feature no bin has an effect.
-    return tree, inputs.x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges
-
-
-def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
-    """Numbers of the rows of every node."""
-    region, parent = tree["region"].values, tree["parent"].values
-    inside = tree[ROWS].values == np.where(region >= 0, region, -2)[:, None]
-    for number in range(len(region) - 1, 0, -1):
-        inside[parent[number]] |= inside[number]
-    return [np.flatnonzero(rows) for rows in inside]
+    return tree, x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges
 
 
 def ale_curve(local: xr.Dataset, edges: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.checks import check_choice, is_in_chunks
 from rhale_stats.arguments.progress import progress_bar
@@ -26,7 +26,7 @@ from rhale_stats.local.chunks import Sampled, cached, sampled
 from rhale_stats.models.chunked import chunks_of
 from rhale_stats.models.outputs import Model
 from rhale_stats.regional.losses import DRAWS, LOSSES, TIE, Node, Problem, split_losses
-from rhale_stats.regional.search import SplitSearch, Work, least_of, null_rows, tried_of, work_of
+from rhale_stats.regional.search import SplitSearch, Work, null_rows, tried_of, work_of
 from rhale_stats.regional.splits import (
     SplitCandidates,
     checked_table,
@@ -34,7 +34,12 @@ from rhale_stats.regional.splits import (
     frame_of,
     sides_of,
 )
-from rhale_stats.regional.trees import Placing, check_rows_of_tree, check_tree, labelled_tree
+from rhale_stats.regional.trees import (
+    check_rows_of_tree,
+    check_tree,
+    labelled_tree,
+    region_of_rows,
+)
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.dimensions import ROWS
 from rhale_stats.schema.features import feature_names, feature_position
@@ -71,26 +76,19 @@ class SearchRows(NamedTuple):
         if not is_chunked(local):
             return cls(local, conditioning, groups, search, None, local, conditioning, search)
         some = sampled(local, "rows to be searched")
-        whole_conditioning = conditioning
-        if conditioning is not None and not is_in_chunks(conditioning):
-            whole_conditioning = checked_table(local, conditioning)
-        used_search = search
-        if search.min_obs is not None and not some.every:
-            share = len(some.rows) / sum(some.source.lengths)
+        n_rows, used_search, table = sum(some.source.lengths), search, None
+        if search.min_obs is not None:
+            share = len(some.rows) / n_rows
             used_search = replace(search, min_obs=max(int(np.ceil(search.min_obs * share)), 1))
-        labels = row_labels(some.local)
-        table = (
-            None
-            if whole_conditioning is None
-            else _rows_of(whole_conditioning, some.rows, sum(some.source.lengths))
-        )
-        if table is not None:
+        if conditioning is not None:
+            if not is_in_chunks(conditioning):
+                conditioning = checked_table(local, conditioning)
+            table, labels = _rows_of(conditioning, some.rows, n_rows), row_labels(some.local)
             table.index = pd.RangeIndex(len(table)) if labels is None else pd.Index(labels)
         if groups is not None:
             groups = groups.compute() if is_in_chunks(groups) else groups
-            every = of_rows(groups, row_labels(local), sum(some.source.lengths), "groups")
-            groups = np.asarray(every)[some.rows]
-        return cls(some.local, table, groups, used_search, some, local, whole_conditioning, search)
+            groups = np.asarray(of_rows(groups, row_labels(local), n_rows, "groups"))[some.rows]
+        return cls(some.local, table, groups, used_search, some, local, conditioning, search)
 
     @property
     def facts(self) -> dict[str, int]:
@@ -105,42 +103,33 @@ class SearchRows(NamedTuple):
         """The tree with the regions of all rows, and nodes that count them."""
         if self.some is None:
             return tree
-        n_rows = sum(self.some.source.lengths)
-        searched_region = np.full(n_rows, -1)
-        searched_region[self.some.rows] = tree[ROWS].values
-        region = searched_region
-        if not self.some.every:
-            region = self._placed(tree)
-            # Rows on which honest splits were searched stay without a region.
-            region[self.some.rows] = searched_region[self.some.rows]
-        weight = self.whole["weight"].values if "weight" in self.whole else None
-        if weight is not None:
-            region[~(weight > 0)] = -1
-        labels = self.whole["obs"] if "obs" in self.whole.coords else np.arange(n_rows)
-        about = tree[ROWS].attrs
-        out = tree.drop_vars([ROWS, "obs"]).assign_coords(obs=("obs", np.asarray(labels)))
-        out = out.assign({ROWS: ("obs", region, about)})
+        labels = self.whole["obs"].values
+        region = np.full(len(labels), -1) if self.some.every else self._placed(tree)
+        # Rows on which honest splits were searched stay without a region.
+        region[self.some.rows] = tree[ROWS].values
+        if "weight" in self.whole:
+            region[~(self.whole["weight"].values > 0)] = -1
+        out = tree.drop_vars([ROWS, "obs"]).assign_coords(obs=("obs", labels))
+        out = out.assign({ROWS: ("obs", region, tree[ROWS].attrs)})
         name, source = str(tree["feature"].values), self.some.source
         facts: dict[str, Any] = self.facts | {"n_rows": source.n_rows}
         facts |= as_attribute({name: source.fingerprint(feature_position(self.whole, name))})
-        return self._counted(out, region, weight).assign_attrs(facts)
+        return (out if self.some.every else self._counted(out)).assign_attrs(facts)
 
-    def _counted(self, tree: xr.Dataset, region: IntArray, weight: FloatArray | None) -> xr.Dataset:
-        """With the rows of every node counted."""
-        if self.some is None or self.some.every:
-            return tree
-        leaves, parent = tree["region"].values, tree["parent"].values
-        counted = self.whole.attrs.get("weight_kind") == "frequency"
+    def _counted(self, tree: xr.Dataset) -> xr.Dataset:
+        """With the rows of every node counted, of which there may be very many."""
+        leaves, parent, region = [tree[name].values for name in ("region", "parent", ROWS)]
+        inside = region >= 0
 
-        def of_nodes(w: FloatArray | None) -> FloatArray:
-            w = None if w is None else w[region >= 0]
-            of_region = np.bincount(region[region >= 0], w, int(leaves.max()) + 1)
-            totals = np.where(leaves >= 0, of_region[np.maximum(leaves, 0)], 0.0)
+        def of_nodes(weight: FloatArray | None) -> FloatArray:
+            of_region = np.bincount(region[inside], weight, int(leaves.max()) + 1)
+            totals = np.where(leaves >= 0, of_region[leaves], 0.0)
             for number in range(len(parent) - 1, 0, -1):
                 totals[parent[number]] += totals[number]
             return totals
 
-        share = of_nodes(weight)
+        share = of_nodes(self.whole["weight"].values[inside] if "weight" in self.whole else None)
+        counted = self.whole.attrs.get("weight_kind") == "frequency"
         count = share if counted else of_nodes(None)
         node_counts = {"n_obs": count.astype(np.int64), "weight_share": share / share[0]}
         min_obs = self.whole_search.min_obs or max(int(count[0]) // 20, 10)
@@ -149,7 +138,7 @@ class SearchRows(NamedTuple):
 
     def _placed(self, tree: xr.Dataset) -> IntArray:
         """Region of every row, by the rules."""
-        placing = Placing.from_tree(tree)
+        rules = tree.drop_dims("obs")
         if self.whole_conditioning is None:
             names = feature_names(self.whole)
             x = self.whole["x"].transpose("obs", "feature").data.rechunk({1: -1})
@@ -157,11 +146,11 @@ class SearchRows(NamedTuple):
         elif is_in_chunks(self.whole_conditioning):
             chunks = [(chunk, []) for chunk in chunks_of(self.whole_conditioning) or ()]
         else:
-            return placing(self.whole_conditioning)
+            return region_of_rows(rules, self.whole_conditioning)
 
-        def placed(chunk: Any, names: Sequence[str]) -> IntArray:
+        def placed(chunk: Any, names: list[str]) -> IntArray:
             table = frame_of(chunk, "conditioning")
-            return placing(table.set_axis(list(names), axis=1) if names else table)
+            return region_of_rows(rules, table.set_axis(names, axis=1) if names else table)
 
         regions: IntArray = of_all(chunks, placed, np.concatenate, "rows in regions")
         return regions
@@ -179,16 +168,13 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
             f"{sum(lengths)}."
         )
     ends = np.cumsum(lengths)
-    each = np.split(rows, np.searchsorted(rows, ends[:-1]))
-    begins = ends - lengths
-    parts = [
-        (chunk, chunk_rows - begin)
-        for chunk, chunk_rows, begin in zip(chunks, each, begins, strict=True)
-    ]
+    of_chunks = np.split(rows, np.searchsorted(rows, ends[:-1]))
+    numbers = [some - begin for some, begin in zip(of_chunks, ends - lengths, strict=True)]
 
     def rows_of_chunk(chunk: Any, rows: IntArray) -> pd.DataFrame:
         return frame_of(chunk, "conditioning").iloc[rows]
 
+    parts = list(zip(chunks, numbers, strict=True))
     table: pd.DataFrame = of_all(parts, rows_of_chunk, pd.concat)
     return table
 
@@ -607,25 +593,24 @@ def labelled_matrix(
     works = work.of_features(range(len(names)))
     if conditioning is not None:
         columns = [column.name for column in conditioning_columns(work.local, conditioning, None)]
-    shape = (len(names), len(columns))
-    values: dict[str, NDArray[Any]] = {
-        "loss_drop": np.full(shape, np.nan),
-        "best": np.full(shape, "", dtype=object),
-        "pvalue": np.full(shape, np.nan),
-    }
-    losses = np.full(len(names), np.nan)
+    losses, tables = [], []
     with progress_bar(len(names), "interactions", "feature", progress=progress) as bar:
         for position, feature_work in enumerate(works):
-            losses[position], splits = _best_splits(
-                feature_work, position, conditioning, n_permutations
-            )
-            tried = [columns.index(column) for column in splits.index]
-            for name, matrix in values.items():
-                matrix[position, tried] = splits[name]
+            loss, splits = _best_splits(feature_work, position, conditioning, n_permutations)
+            losses.append(loss)
+            tables.append(splits.reindex(columns))
             bar.update()
-    values["best"] = values["best"].astype(str)
-    values["pvalue_adjusted"] = adjusted(values["pvalue"].ravel(), adjust).reshape(shape)
-    values["loss"] = losses
+    drop, pvalue = [
+        np.array([table[name] for table in tables], dtype=np.float64)
+        for name in ("loss_drop", "pvalue")
+    ]
+    values = {
+        "loss_drop": drop,
+        "best": np.array([table["best"].fillna("") for table in tables], dtype=str),
+        "pvalue": pvalue,
+        "pvalue_adjusted": adjusted(pvalue.ravel(), adjust).reshape(pvalue.shape),
+        "loss": np.array(losses),
+    }
     out = xr.Dataset({name: variable(name, values[name], INTERACTIONS) for name in values})
     out["pvalue_adjusted"].attrs["adjust"] = adjust
     out["loss"].attrs["units"] = LOSSES[work.loss]
@@ -666,7 +651,7 @@ def _best_splits(
     conditioning = work.conditioning(table, feature_names(work.local)[position])
     tried = tried_of(conditioning, node, work.settings, work.of_root)
     losses = split_losses(node, node.rows, tried)
-    least = np.array([least_of([column_losses]) for column_losses in losses])
+    least = np.array([column_losses.min(initial=np.inf) for column_losses in losses])
     allowed = np.isfinite(least)
     # What a node has without splits that are worth a search.
     drop, best = np.zeros(len(tried)), [""] * len(tried)
@@ -682,7 +667,7 @@ def _best_splits(
             )
         ]
         if n_permutations:
-            pvalue = _pvalues(problem, node, tried, n_permutations, work.rng, work.groups)
+            pvalue = _pvalues(work, problem, node, tried, n_permutations)
     return node.loss, pd.DataFrame(
         {
             "loss_drop": np.where(allowed, drop, np.nan),
@@ -694,17 +679,12 @@ def _best_splits(
 
 
 def _pvalues(
-    problem: Problem,
-    node: Node,
-    tried: Sequence[SplitCandidates],
-    n_permutations: int,
-    rng: np.random.Generator,
-    groups: IntArray | None,
+    work: Work, problem: Problem, node: Node, tried: Sequence[SplitCandidates], n_permutations: int
 ) -> FloatArray:
     """P-value of every column separately: how often permuted rows have a split at least as good."""
     test, at_least_as_good = node.test(), np.zeros(len(tried))
     observed = test.largest(tried)
-    draw, order = null_rows(problem, node, test, groups, rng)
+    draw, order = null_rows(problem, node, test, work.groups, work.rng)
     in_order = [candidates.take(order) for candidates in tried]
     for begin in range(0, n_permutations, DRAWS):
         largest = test.drawn(draw, min(DRAWS, n_permutations - begin), in_order)

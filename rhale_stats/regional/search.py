@@ -17,8 +17,8 @@ from rhale_stats.arguments.seeds import seed_of, source_of
 from rhale_stats.arrays import regions as search
 from rhale_stats.arrays.accumulate import Pieces
 from rhale_stats.arrays.binning import sorting
+from rhale_stats.arrays.categories import n_effective_of
 from rhale_stats.arrays.moments import FloatArray, IntArray, part
-from rhale_stats.arrays.profiles import Totals
 from rhale_stats.arrays.resample import honest_split
 from rhale_stats.bins.adaptive import AdaptiveBins
 from rhale_stats.bins.rule import BinRule, check_rule
@@ -119,17 +119,17 @@ class Work(NamedTuple):
         some = has_value[self.present]
         if some.all():
             return self
-        number, judge = np.cumsum(some) - 1, None
-        if self.judge is not None:
-            judge = number[self.judge[some[self.judge]]]
-        groups = None
-        if self.groups is not None:
-            groups = np.unique(self.groups[some], return_inverse=True)[1]
+        number = np.cumsum(some) - 1
+
+        def remaining(rows: IntArray) -> IntArray:
+            return np.asarray(number[rows[some[rows]]])
+
+        groups = None if self.groups is None else pd.factorize(self.groups[some], sort=True)[0]
         return self._replace(
             rows=columns(self.local.isel(obs=has_value)),
             present=self.present & has_value,
-            search=number[self.search[some[self.search]]],
-            judge=judge,
+            search=remaining(self.search),
+            judge=None if self.judge is None else remaining(self.judge),
             of_root={},
             groups=groups,
         )
@@ -203,7 +203,7 @@ def _independent_rows(rows: Rows, row_numbers: IntArray | None = None) -> float:
     weight, n_rows = rows.weight, rows.n_rows
     if row_numbers is not None:
         weight, n_rows = None if weight is None else weight[row_numbers], len(row_numbers)
-    return Totals.from_weights(weight, n_rows, frequency=rows.frequency).n_effective
+    return n_effective_of(weight, n_rows, frequency=rows.frequency)
 
 
 def _honest_rows(
@@ -239,17 +239,12 @@ CLEAR, NEARLY = 1e-8, 1e-3
 
 def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
     """Column, number and loss of the best split, the first of equal ones; None if there is none."""
-    most = least_of(losses) + tie
+    most = min((of_column.min(initial=np.inf) for of_column in losses), default=np.inf) + tie
     for column, of_column in enumerate(losses):
         good = np.flatnonzero(of_column <= most)
         if len(good) and np.isfinite(most):
             return column, int(good[0]), float(of_column[good[0]])
     return None
-
-
-def least_of(losses: Sequence[FloatArray]) -> float:
-    """The least loss of all splits, infinite if there are none."""
-    return min((float(of_column.min(initial=np.inf)) for of_column in losses), default=np.inf)
 
 
 @dataclass(frozen=True)
@@ -428,8 +423,7 @@ class SplitTree:
         cost as much as the search. The refined threshold is accepted if, with its own bins, its
         loss is not larger.
         """
-        if split.thresholds is None:
-            return split, number, loss
+        assert split.thresholds is not None, "a column of numbers has thresholds"
         values, cuts = part(column.values, node.row_numbers), split.thresholds
         low = cuts[number - 1] if number else -np.inf
         high = cuts[number + 1] if number + 1 < len(cuts) else values.max()

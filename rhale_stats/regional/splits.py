@@ -70,7 +70,7 @@ def conditioning_columns(
         table = local["x"].transpose("obs", "feature").values
         units = units_of_all(local)
         columns = [
-            replace(_numeric(name, table[:, position]), units=units[position])
+            _numeric(name, table[:, position], units[position])
             for position, name in enumerate(names)
             if name != feature
         ]
@@ -97,9 +97,7 @@ def conditioning_columns(
 
 def checked_table(local: xr.Dataset, conditioning: pd.DataFrame | ArrayLike) -> pd.DataFrame:
     """The table of conditioning columns; refused unless it has the rows of ``local``."""
-    rows = conditioning
-    if not isinstance(rows, pd.DataFrame):
-        rows = frame_of(rows, "conditioning")
+    rows = frame_of(conditioning, "conditioning")
     if len(rows) != local.sizes["obs"]:
         raise ValueError(
             f"conditioning must have a row for each of the {local.sizes['obs']} rows of local; got "
@@ -136,7 +134,7 @@ def _column(name: str, values: pd.Series) -> Conditioning:
     if dates or (pd.api.types.is_numeric_dtype(values.dtype) and not truths):
         numbers = as_days(values.array) if dates else values.to_numpy(np.float64, na_value=np.nan)
         units = time_units(values.dtype) if dates else ""
-        column = replace(_numeric(name, numbers[~gone]), units=units)
+        column = _numeric(name, numbers[~gone], units)
         if not gone.any():
             return column
         # Beyond all thresholds: the last of them parts these rows from all others.
@@ -150,8 +148,6 @@ def _column(name: str, values: pd.Series) -> Conditioning:
             levels = tuple(map(str, levels))  # intervals and dates
         kind = "ordinal" if values.cat.ordered else "nominal"
         return _with_levels(name, kind, np.asarray(values.cat.codes, dtype=np.int64), levels)
-    if pd.api.types.is_bool_dtype(values.dtype):
-        return _with_levels(name, "nominal", values.to_numpy(dtype=np.int64), (False, True))
     try:
         codes, texts = pd.factorize(values, sort=True)
     except TypeError as error:
@@ -181,21 +177,18 @@ def _with_levels(name: str, kind: str, codes: IntArray, levels: tuple[Any, ...])
     return Conditioning(name, kind, codes, tuple(levels[code] for code in present))
 
 
-def _numeric(name: str, values: FloatArray) -> Conditioning:
+def _numeric(name: str, values: FloatArray, units: str) -> Conditioning:
     """Numbers; of two values it is said which, not on which side."""
     values = np.ascontiguousarray(values, dtype=np.float64)
+    check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
     low, high = values.min(), values.max()
-    if not (np.isfinite(low) and np.isfinite(high)):
-        check_finite(values, "conditioning", name, "Drop these rows, or make them a level.")
-
-    def two(some: FloatArray) -> bool:
-        return bool(((some == low) | (some == high)).all())
 
     # A few rows settle it for most columns.
-    if low < high and two(values[:GLANCE]) and two(values):
+    looks = (values[:GLANCE], values)
+    if low < high and all(((some == low) | (some == high)).all() for some in looks):
         levels = tuple(int(v) if v == int(v) else float(v) for v in (low, high))
-        return Conditioning(name, "nominal", (values == high).astype(np.int64), levels)
-    return Conditioning(name, "numeric", values)
+        return Conditioning(name, "nominal", (values == high).astype(np.int64), levels, units)
+    return Conditioning(name, "numeric", values, units=units)
 
 
 # --- one side of a split, in words ----------------------------------------------------------------
@@ -357,11 +350,11 @@ class SplitCandidates(NamedTuple):
 
     def children(self, rows: RowsOfNode, n_draws: int = 1) -> Iterable[Children]:
         """Sums of rows on both sides of all splits; ``rows`` may be those of several draws."""
+        if not self.n_splits:
+            return ()
         if self.subsets is None:
-            several = self.n_codes > 1
-            return threshold_children(self.codes, self.n_codes, rows, n_draws) if several else ()
-        several = len(self.subsets) > 0
-        return subset_children(self.codes, self.subsets, rows, n_draws) if several else ()
+            return threshold_children(self.codes, self.n_codes, rows, n_draws)
+        return subset_children(self.codes, self.subsets, rows, n_draws)
 
 
 def _smallest(n_codes: int) -> type[np.integer]:
@@ -376,10 +369,7 @@ def candidates_of(
         present, codes = np.unique(column.values, return_inverse=True)
         n_codes, subsets = len(present), None
         if column.kind != "ordinal":
-            subsets = np.zeros((0, n_codes), dtype=bool)
-            if n_codes > 1:
-                every = n_codes <= SUBSET_LEVELS
-                subsets = (all_subsets if every else one_against_rest)(n_codes)
+            subsets = (all_subsets if n_codes <= SUBSET_LEVELS else one_against_rest)(n_codes)
         codes = codes.astype(_smallest(n_codes))
         return SplitCandidates(codes, n_codes, levels=present, subsets=subsets)
     values = column.values

@@ -101,19 +101,17 @@ def node_lines(trees: list[xr.Dataset]) -> tuple[list[str], list[list[str]]]:
 
 def _pruning_table(tree: xr.Dataset) -> PrintedTable:
     """The trees that were compared, the largest first."""
-    sequence = tree.isel(pruning=np.flatnonzero(tree["pruning_n_regions"].values > 0))
-    n_regions = sequence["pruning_n_regions"].values
+    names = ("pruning_n_regions", "pruning_price", "pruning_loss", "pruning_loss_se")
+    every = zip(*(tree[name].values for name in names), strict=True)
+    # The rest is padding.
+    sequence = [line for line in every if line[0] > 0]
     chosen = int((tree["region"] >= 0).sum())
-    values = ("pruning_price", "pruning_loss", "pruning_loss_se")
     lines = [
-        [
-            *[loss_text(float(sequence[name][position])) for name in values],
-            "chosen" if n_regions[position] == chosen else "",
-        ]
-        for position in range(len(n_regions))
+        [*map(loss_text, numbers), "chosen" if n_regions == chosen else ""]
+        for n_regions, *numbers in sequence
     ]
     heads = ["penalty", "held-out loss", "std err", ""]
-    stubs = [count_text(int(number), "region") for number in n_regions]
+    stubs = [count_text(n_regions, "region") for n_regions, *_ in sequence]
     return PrintedTable(lines, heads, stubs, "Pruning", "rrrl")
 
 
@@ -140,20 +138,15 @@ def _region_facts(trees: list[xr.Dataset]) -> list[list[str]]:
     """How trees were grown, for the header."""
     attrs = trees[0].attrs
     units = {str(tree["feature_units"].values) for tree in trees}
+    common_units = units.pop() if len(units) == 1 else ""
     test = attrs["test"]
     if test != "none":
         test += f", level {attrs['level']:g}"
     return [
         ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
-        [
-            *loss_places(trees[0]),
-            *("Its units:", loss_units(trees[0], units.pop() if len(units) == 1 else "")),
-        ],
+        [*loss_places(trees[0]), "Its units:", loss_units(trees[0], common_units)],
         ["Test:", test, "Splits above a region:", f"at most {attrs['max_depth']}"],
-        [
-            *("Thresholds:", thresholds(attrs)),
-            *("Rows of a region:", f"at least {attrs['min_obs']}"),
-        ],
+        ["Thresholds:", thresholds(attrs), "Rows of a region:", f"at least {attrs['min_obs']}"],
     ]
 
 
@@ -208,29 +201,25 @@ def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: 
     cells = [
         ["Rows:", str(attrs["n_rows"]), "Loss:", LOSS_NAMES[attrs["loss_kind"]]],
         ["Bins:", attrs["bin_rule"], "Its units:", loss_units(matrix, "")],
-        [
-            *("Permutations:", str(attrs["n_permutations"] or "none")),
-            *("Thresholds:", thresholds(attrs)),
-        ],
+        ["Permutations:", str(attrs["n_permutations"] or "none"), "Thresholds:", thresholds(attrs)],
     ]
+    first = "No test was made: a drop may be due to chance (see n_permutations)."
+    if tested:
+        codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
+        adjust = matrix["pvalue_adjusted"].attrs["adjust"]
+        first = (
+            f"{codes}: permutation p-value of the hypothesis that the column does not condition "
+            f"the effect, from {attrs['n_permutations']} permutations, adjusted ({adjust}) for all "
+            "pairs."
+        )
     notes = [
+        first,
         "Each line: share of the loss of a feature that the best split by each column removes. The "
         "loss is the heterogeneity in the bins of the feature.",
         "If the loss is near 0, even a large share is unimportant.",
         f"Blank: the feature itself, or no split leaves {attrs['min_obs']} rows on each side.",
         f"Bins, chosen again on both sides: {attrs['bin_rule']}({attrs['bin_parameters']}).",
     ]
-    if tested:
-        codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
-        adjust = matrix["pvalue_adjusted"].attrs["adjust"]
-        notes.insert(
-            0,
-            f"{codes}: permutation p-value of the hypothesis that the column does not condition "
-            f"the effect, from {attrs['n_permutations']} permutations, adjusted ({adjust}) for all "
-            "pairs.",
-        )
-    else:
-        notes.insert(0, "No test was made: a drop may be due to chance (see n_permutations).")
     return Summary(with_facts(cells, title, lines, heads, names.tolist()), notes)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.words import first_rows, shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray, merge, selected
 from rhale_stats.bins.description import describe
-from rhale_stats.local.rows import Rows, columns
+from rhale_stats.local.rows import columns
 from rhale_stats.regional.losses import LOSSES, Problem, Searchable
 from rhale_stats.regional.search import SplitTree, TreeNode, Verdict, Work
 from rhale_stats.regional.splits import ROOT_RULE, Condition, as_json, frame_of, of_json, rule_text
@@ -90,13 +90,12 @@ def pruned(problem: Problem, tree: SplitTree, rows: IntArray, n_folds: int) -> P
         grown.grow(training_rows, None)
         fold_sequence = weakest_links(grown.nodes)
         of_price = np.searchsorted([price for price, _ in fold_sequence], typical, side="right") - 1
-        loss_of_tree: dict[int, float] = {}
-        for number, tree_number in enumerate(of_price):
-            if tree_number not in loss_of_tree:
-                loss_of_tree[tree_number] = held_out_loss(
-                    problem, grown, fold_sequence[tree_number][1], training_rows, held_out_rows
-                )
-            losses[fold, number] = loss_of_tree[tree_number]
+        numbers, of_price = np.unique(of_price, return_inverse=True)
+        loss_of_tree = [
+            held_out_loss(problem, grown, fold_sequence[number][1], training_rows, held_out_rows)
+            for number in numbers
+        ]
+        losses[fold] = np.take(loss_of_tree, of_price)
     # A small fold may have no rows in any bin of the others.
     losses = losses[np.isfinite(losses).all(axis=1)]
     if len(losses) < 2:
@@ -240,7 +239,11 @@ def tree_of(
     """The tree of one feature, whatever its loss; a node alone where there is nothing to search."""
     name = feature_names(work.local)[position]
     conditioning = work.conditioning(table, name)
-    nodes, leaves, pruning = _root_alone(work.rows), {0: np.arange(work.rows.n_rows)}, ROOT_ALONE
+    n_rows, weight = work.rows.n_rows, work.rows.weight
+    n_obs = float(n_rows if weight is None or not work.rows.frequency else weight.sum())
+    # The tree of a constant feature: all rows.
+    nodes = [TreeNode(-1, (), n_obs, 1.0, np.nan, Verdict())]
+    leaves, pruning = {0: np.arange(n_rows)}, ROOT_ALONE
     if problem is not None:
         tree = SplitTree(problem, conditioning, work.settings, work.rng, work.of_root, work.groups)
         tree.grow(work.search, work.judge)
@@ -269,26 +272,21 @@ def tree_of(
     )
 
 
-def _root_alone(rows: Rows) -> list[TreeNode]:
-    """The nodes of the tree of a constant feature: all rows."""
-    n_rows = rows.weight.sum() if rows.weight is not None and rows.frequency else rows.n_rows
-    return [TreeNode(-1, (), float(n_rows), 1.0, np.nan, Verdict())]
-
-
 def _of_nodes(nodes: list[TreeNode], leaves: dict[int, IntArray]) -> dict[str, xr.Variable]:
     """Variables of the nodes, over ``node``."""
     region = np.full(len(nodes), -1)
     region[list(leaves)] = np.arange(len(leaves))
-    conditions = [node.path[-1] if node.path else None for node in nodes]
+    root = Condition("", "", ROOT_RULE)
+    conditions = [node.path[-1] if node.path else root for node in nodes]
     verdicts = [node.verdict for node in nodes]
     values: dict[str, Any] = {
         "parent": [node.parent for node in nodes],
         "depth": [len(node.path) for node in nodes],
-        "condition": [last.text if last else ROOT_RULE for last in conditions],
-        "condition_feature": [last.feature if last else "" for last in conditions],
-        "operator": [last.operator if last else "" for last in conditions],
-        "threshold": [last.threshold if last else np.nan for last in conditions],
-        "levels": [as_json(last.levels) if last else "" for last in conditions],
+        "condition": [last.text for last in conditions],
+        "condition_feature": [last.feature for last in conditions],
+        "operator": [last.operator for last in conditions],
+        "threshold": [last.threshold for last in conditions],
+        "levels": [as_json(last.levels) for last in conditions],
         "rule": [rule_text(node.path) for node in nodes],
         "n_obs": np.array([node.n_obs for node in nodes]).astype(np.int64),
         "weight_share": [node.weight / nodes[0].weight for node in nodes],
@@ -430,8 +428,8 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     >>> rs.assign(rs.regions(local, "x1"), example.sample(5, rng=1)).values
     array([1, 1, 0, 1, 0])
     """
-    table = X if isinstance(X, pd.DataFrame) else frame_of(X, "X")
-    regions = Placing.from_tree(check_tree(tree))(table)
+    table = frame_of(X, "X")
+    regions = region_of_rows(check_tree(tree), table)
     lost = regions < 0
     if lost.any():
         warn(
@@ -442,39 +440,31 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     return xr.DataArray(regions, {"obs": index}, "obs", "region", dict(ABOUT_REGION))
 
 
-class Placing(NamedTuple):
-    """The rules of a tree, node by node after the root, by which rows have a region."""
+def region_of_rows(tree: xr.Dataset, table: pd.DataFrame) -> IntArray:
+    """Region of every row of a table by the rules of a tree of one feature, -1 for none."""
+    names = ("condition_feature", "operator", "condition", "threshold", "levels", "parent")
+    rules = zip(*(tree[name].values[1:].tolist() for name in names), strict=True)
+    columns_given = {str(name): column for name, column in table.items()}
+    inside = np.zeros((tree.sizes["node"], len(table)), dtype=bool)
+    inside[0] = True
+    for number, (feature, operator, text, threshold, levels, parent) in enumerate(rules, 1):
+        if feature not in columns_given:
+            raise KeyError(
+                f"X must have the columns that the tree splits by; got none named {feature!r} (it "
+                f"has {', '.join(columns_given)})."
+            )
+        condition = Condition(feature, operator, text, threshold, of_json(levels))
+        inside[number] = inside[parent] & condition.holds(columns_given[feature])
+    region, region_of_row = tree["region"].values, np.full(len(table), -1)
+    for leaf in np.flatnonzero(region >= 0):
+        region_of_row[inside[leaf]] = region[leaf]
+    return region_of_row
 
-    conditions: list[Condition]
-    parents: IntArray
-    regions: IntArray
 
-    @classmethod
-    def from_tree(cls, tree: xr.Dataset) -> Placing:
-        """Those of a tree of one feature."""
-        names = ("condition_feature", "operator", "condition", "threshold", "levels")
-        columns_of_tree = [tree[name].values[1:].tolist() for name in names]
-        conditions = [
-            Condition(feature, operator, text, threshold, of_json(levels))
-            for feature, operator, text, threshold, levels in zip(*columns_of_tree, strict=True)
-        ]
-        return cls(conditions, tree["parent"].values[1:], tree["region"].values)
-
-    def __call__(self, table: pd.DataFrame) -> IntArray:
-        """Region of every row of a table, -1 for none."""
-        columns_given = {str(name): column for name, column in table.items()}
-        inside = np.zeros((len(self.regions), len(table)), dtype=bool)
-        inside[0] = True
-        for number, (condition, parent) in enumerate(
-            zip(self.conditions, self.parents, strict=True), 1
-        ):
-            if condition.feature not in columns_given:
-                raise KeyError(
-                    f"X must have the columns that the tree splits by; got none named "
-                    f"{condition.feature!r} (it has {', '.join(columns_given)})."
-                )
-            inside[number] = inside[parent] & condition.holds(columns_given[condition.feature])
-        region_of_row = np.full(len(table), -1)
-        for region, rows in zip(self.regions, inside, strict=True):
-            region_of_row[rows] = np.where(region >= 0, region, region_of_row[rows])
-        return region_of_row
+def rows_of_nodes(tree: xr.Dataset) -> list[IntArray]:
+    """Numbers of the rows of every node."""
+    region, parent = tree["region"].values, tree["parent"].values
+    inside = tree[ROWS].values == np.where(region >= 0, region, -2)[:, None]
+    for number in range(len(region) - 1, 0, -1):
+        inside[parent[number]] |= inside[number]
+    return [np.flatnonzero(rows) for rows in inside]

@@ -10,7 +10,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.arguments.checks import check_choice, check_finite
+from rhale_stats.arguments.checks import check_choice, check_finite, is_number
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.words import first_rows
 from rhale_stats.arrays import binning
@@ -87,15 +87,13 @@ def ale2(
         ``supported``, 1 where a cell has rows and 0 where it has none, whose estimates are NaN.
         Over (edge_a, edge_b): ``surface``, NaN at corners without an adjacent cell with rows. All
         in units of the output: the differences are not divided by widths. Over obs: ``cell_a``,
-        ``cell_b``
-        (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the values of
-        a numeric feature), ``weight`` where given, and ``second_difference`` (obs, side_a, side_b).
-        A numeric feature has one side; a categorical feature has two, the differences to the level
-        below and to the level above. Coordinates ``edge_value_a``, ``bin_left_a``, ``bin_right_a``
-        of a numeric feature,
-        ``level_a`` of a categorical one, over ``edge_a``; likewise for b. Attributes ``n_empty``
-        and ``n_filled`` count cells. With several outputs estimates have ``output`` as first
-        dimension.
+        ``cell_b`` (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the
+        values of a numeric feature), ``weight`` where given, and ``second_difference`` (obs,
+        side_a, side_b). A numeric feature has one side; a categorical feature has two, the
+        differences to the level below and to the level above. Coordinates ``edge_value_a``,
+        ``bin_left_a``, ``bin_right_a`` of a numeric feature, ``level_a`` of a categorical one, over
+        ``edge_a``; likewise for b. Attributes ``n_empty`` and ``n_filled`` count cells. With
+        several outputs estimates have ``output`` as first dimension.
 
     Raises
     ------
@@ -162,7 +160,7 @@ def ale2(
         axis_of(inside, position, rule, levels)
         for position, rule, levels in zip(positions, rules, orders, strict=True)
     ]
-    delta, error = second_differences(quotients, positions, axes, progress=progress)
+    delta, error = second_differences(quotients, axes, progress=progress)
     rows = rows_of(axes, delta, inside.weight, frequency=sample.frequency)
     parts = []
     for number, rounding in enumerate(error.tolist()):
@@ -206,11 +204,7 @@ def _facts_of_axes(
 
 
 def second_differences(
-    quotients: DifferenceQuotients,
-    positions: tuple[int, int],
-    axes: Sequence[FeatureAxis],
-    *,
-    progress: bool,
+    quotients: DifferenceQuotients, axes: Sequence[FeatureAxis], *, progress: bool
 ) -> tuple[FloatArray, FloatArray]:
     """math [55]: (row, side_a, side_b, output), and what rounding may add (output,)."""
     a, b = axes
@@ -222,7 +216,7 @@ def second_differences(
         for begin in begins:
             part = slice(begin, begin + together)
             of_a, of_b = [[version[part] for version in axis.versions] for axis in axes]
-            outputs, rounding = quotients.combined(positions, (of_a, of_b), part)
+            outputs, rounding = quotients.combined((a.position, b.position), (of_a, of_b), part)
             error = np.maximum(error, rounding)
             blocks.append(np.diff(np.diff(outputs, axis=1), axis=2))
             bar.update()
@@ -267,19 +261,15 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
     (a, t_a, near_a, in_a), (b, t_b, near_b, in_b) = places
     # A value on an edge, or a level, belongs to the cells on both of its sides.
     supported = surface["supported"].values == 1
-    is_supported = np.zeros(len(a), dtype=bool)
-    for k in near_a:
-        for m in near_b:
-            is_supported |= supported[k, m]
+    is_supported = np.any([supported[k, m] for k in near_a for m in near_b], axis=0)
     at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
     out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
     facts = {key: surface.attrs[key] for key in ("feature_a", "feature_b")}
     array = xr.DataArray(out, pair[0].coords, pair[0].dims, "surface", surface["surface"].attrs)
-    coords = {str(name): column for name, column in zip(facts.values(), columns, strict=True)}
     new = {
-        name: (array.dims, column)
-        for name, column in coords.items()
-        if name not in array.coords and name not in array.dims
+        str(name): (array.dims, column)
+        for name, column in zip(facts.values(), columns, strict=True)
+        if str(name) not in {*array.coords, *array.dims}
     }
     return array.assign_coords(new).assign_attrs(facts)
 
@@ -384,6 +374,7 @@ class FeatureAxis(NamedTuple):
     """
 
     name: str
+    position: int
     edges: FloatArray | None
     levels: list[Any] | None
     x: FloatArray | None
@@ -510,7 +501,7 @@ def axis_of(
     axis = rule.cells(Column(name, x, low, high, sample.weight))
     edges = binning.bin_edges(axis, np.arange(len(axis)), low, high)
     place = binning.bin_index(edges, x)
-    return FeatureAxis(name, edges, None, x, place, [edges[place], edges[place + 1]])
+    return FeatureAxis(name, position, edges, None, x, place, [edges[place], edges[place + 1]])
 
 
 def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxis:
@@ -530,7 +521,7 @@ def _levels(sample: Sample, position: int, order: list[Any] | str) -> FeatureAxi
     versions = [
         column.array.take(levels.first[np.clip(levels.code + step, 0, last)]) for step in (-1, 0, 1)
     ]
-    return FeatureAxis(levels.name, None, values, None, levels.code, versions)
+    return FeatureAxis(levels.name, position, None, values, None, levels.code, versions)
 
 
 def _refuse_constant(name: str, value: str, n_rows: int) -> None:
@@ -588,10 +579,7 @@ def _coordinates(feature: FeatureAxis, side: str) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if feature.levels is not None:
         sides = ["below", "above"]
-        numbers = all(
-            isinstance(level, int | float) and not isinstance(level, bool)
-            for level in feature.levels
-        )
+        numbers = all(map(is_number, feature.levels))
         levels = feature.levels if numbers else list(map(level_text, feature.levels))
         out[f"level_{side}"] = (f"edge_{side}", np.array(levels), {"long_name": feature.name})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from rhale_stats.arrays import intervals, quadratic
 from rhale_stats.arrays import second_order as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference import meaning
-from rhale_stats.inference.estimate import BOUNDS, Facts, Joint, Zero, against_zero
+from rhale_stats.inference.estimate import BOUNDS, Facts, Joint, against_zero
 from rhale_stats.inference.parameters import refuse_shared
 from rhale_stats.inference.results import (
     ComparisonOptions,
@@ -112,8 +112,7 @@ def wald_test(
     has_variance = np.isfinite(variance) & np.isfinite(spread) & (n > 0)
     total = n[has_variance].sum()
     size = np.sqrt(max(square[has_variance].sum() / total, 0.0)) if total > 0 else float("nan")
-    tests = {"statistic": statistic, "df": df, "p_value": p_value, "reason": reason}
-    tests["size"] = float(size)
+    tests = {"statistic": statistic, "df": df, "p_value": p_value, "reason": reason, "size": size}
     return labelled_test(
         of_pair(surface),
         {name: np.array([value]) for name, value in tests.items()},
@@ -129,13 +128,10 @@ KEPT_ATTRS = ("feature_a", "feature_b", "kind_a", "kind_b", "units_a", "units_b"
 
 
 def scores(value: FloatArray, se: FloatArray, degrees: FloatArray, least: float) -> FloatArray:
-    """Normal scores of estimates over their standard errors; 0 of what is 0 up to rounding."""
-    positive = np.abs(value) > least
-    se = np.maximum(se, least)
+    """Normal scores without a sign, of estimates by their errors; 0 of what is 0 up to rounding."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(positive, value / se, 0.0)
-    size = intervals.normal_score(t, np.maximum(degrees, 1e-3))
-    return np.asarray(np.where(positive, np.sign(value) * size, 0.0))
+        t = np.where(np.abs(value) > least, value / np.maximum(se, least), 0.0)
+    return intervals.normal_score(t, np.maximum(degrees, 1e-3))
 
 
 def independent(first: Errors, second: Errors) -> Errors:
@@ -178,14 +174,14 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     ]
     least = float(a["second_difference_error"]) + float(b["second_difference_error"])
     streams = np.random.default_rng(request.rng).spawn(2)
-    edges = _tested(of_edges, rounding(a) + rounding(b), request, streams[0])
-    cells = _tested(of_cells, least, request, streams[1])
+    at_edges, statistic, p_value = _tested(of_edges, rounding(a) + rounding(b), request, streams[0])
+    in_cells, cell_statistic, cell_p_value = _tested(of_cells, least, request, streams[1])
     square = _square_of_cells(of_cells)
     tests: dict[str, Any] = {
-        "statistic": edges.statistic,
-        "p_value": edges.zero.p_value,
-        "cell_statistic": cells.statistic,
-        "cell_p_value": cells.zero.p_value,
+        "statistic": statistic,
+        "p_value": p_value,
+        "cell_statistic": cell_statistic,
+        "cell_p_value": cell_p_value,
         "size": square.size,
         "size_ci": square.interval(request.level),
     }
@@ -212,8 +208,10 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     of_supported = {"long_name": "whether the cell has rows in both", "units": "1"}
     supported = a["supported"].values * b["supported"].values
     differences = {
-        **_variables("difference", AT_EDGES, a, edges, source, request.level),
-        **_variables("second_effect_difference", IN_CELLS, a, cells, source, request.level),
+        **_variables("difference", a["surface"], at_edges, source, request.level),
+        **_variables(
+            "second_effect_difference", a["second_effect"], in_cells, source, request.level
+        ),
         "second_difference_error": ((), least, of_least),
         "supported": (IN_CELLS, supported, of_supported),
     }
@@ -232,31 +230,24 @@ def _square_of_cells(cells: Errors) -> quadratic.Square:
 
 
 def _variables(
-    name: str, dims: tuple[str, str], a: xr.Dataset, tested: _Tested, source: str, level: float
+    name: str, estimate: xr.DataArray, numbers: list[FloatArray], source: str, level: float
 ) -> dict[str, Any]:
-    """Differences at corners or in cells, with standard error, interval and band."""
-    shape = tuple(a.sizes[dim] for dim in dims)
+    """Differences of an estimate at corners or in cells, with standard error, interval and band."""
+    dims = tuple(map(str, estimate.dims))
     kind = "surfaces" if dims == AT_EDGES else "mean second differences"
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
     facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
-    numbers = [values.reshape(shape) for values in (tested.value, tested.se)]
-    numbers += [values.reshape(*shape, 2) for values in (tested.zero.interval, tested.zero.band)]
+    numbers = [values.reshape(*estimate.shape, *values.shape[1:]) for values in numbers]
     return difference_variables(name, facts, numbers, level, "surface")
-
-
-class _Tested(NamedTuple):
-    """Differences with their errors, intervals and band, and the largest normal score."""
-
-    value: FloatArray
-    se: FloatArray
-    zero: Zero
-    statistic: float
 
 
 def _tested(
     estimated: Errors, least: float, request: ComparisonOptions, rng: np.random.Generator
-) -> _Tested:
-    """The largest of normal scores, compared with that of as many normal errors (math [27])."""
+) -> tuple[list[FloatArray], float, float]:
+    """Differences with their errors, intervals and band; the largest normal score, and its p-value.
+
+    It is compared with that of as many normal errors (math [27]).
+    """
     value, covariance, degrees = estimated
     has_error = np.isfinite(value) & np.isfinite(np.diagonal(covariance)) & (degrees > 0)
     se = np.where(has_error, np.sqrt(np.maximum(np.diagonal(covariance), 0.0)), np.nan)
@@ -264,10 +255,10 @@ def _tested(
     statistic = float("nan")
     if has_error.any():
         score = scores(value[has_error], se[has_error], degrees[has_error], least)
-        statistic = float(np.abs(score).max())
+        statistic = float(score.max())
     joint = Joint(covariance[np.ix_(has_error, has_error)], np.inf)
     zero = against_zero(value, se, degrees, joint, statistic, request.level, request.n_draws, rng)
-    return _Tested(value, se, zero, statistic)
+    return [value, se, zero.interval, zero.band], statistic, zero.p_value
 
 
 def _groups_of_pairs(
@@ -349,10 +340,7 @@ def _are_pairs(a: xr.Dataset, b: xr.Dataset, paired: object) -> bool:
 
 def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     """Number of rows that two surfaces share, and what differs between their rows."""
-    labels = [
-        surface["obs"].values if "obs" in surface.coords else np.arange(surface.sizes["obs"])
-        for surface in (a, b)
-    ]
+    labels = [surface["obs"].values for surface in (a, b)]
     _, *positions = np.intersect1d(labels[0], labels[1], return_indices=True)
     used = [surface["cell_a"].values >= 0 for surface in (a, b)]
     both = used[0][positions[0]] & used[1][positions[1]]

@@ -47,14 +47,6 @@ from rhale_stats.surfaces.ale2 import ale2, pair_name
 ESTIMATES = ("second_effect", "surface")
 
 
-def without_parts(surface: xr.Dataset) -> xr.Dataset:
-    """The surface without what errors by parameters or by groups left behind."""
-    if "parameters" not in surface.attrs and "second_effect_df" not in surface:
-        return surface
-    ends = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
-    return without_parameters(surface, ends)
-
-
 def with_parameters(
     surface: xr.Dataset, fitted: Fitted, degrees: dict[str, FloatArray]
 ) -> xr.Dataset:
@@ -215,6 +207,8 @@ METHODS = ("normal", "percentile", "basic")
 # Corners that a covariance may have: its square is 50 MB.
 MAX_EDGES = 2500
 SOURCE = "rows"
+# Ends of the names of variables that errors by parameters or by groups leave behind.
+LEFT_BEHIND = ("_se_rows", "_se_model", "_df", "_change", "_ci", "_band")
 SKEWNESS = ("second_effect_skewness", "surface_skewness")
 CELL_TARGET = "mean second difference in the cell"
 SURFACE_TARGET = (
@@ -229,14 +223,22 @@ def std_error(
     fitted: Fitted | None = None,
 ) -> xr.Dataset:
     """`std_error` of a surface: ``second_effect_se`` in cells, ``surface_se`` at edges [59]."""
-    surface = _with_groups(without_parts(surface), groups).drop_vars(SKEWNESS, errors="ignore")
+    if "parameters" in surface.attrs or "second_effect_df" in surface:
+        surface = without_parameters(surface, LEFT_BEHIND)
+    surface = _with_groups(surface, groups).drop_vars(SKEWNESS, errors="ignore")
     rows = SurfaceRows.from_surface(surface)
     variance, n_borrowed = kernel.surface_variance(rows.influence, rows.noise_factors())
     source = SOURCE
     if rows.sums is None:
-        values, degrees = _by_rows(rows, variance)
+        values = _by_rows(rows, variance)
     else:
-        values, degrees = _by_groups(rows, rows.sums, variance)
+        # math [98]: the degrees of freedom do not follow from the rows alone, and are kept.
+        shape = rows.cells.mean.shape
+        values = {
+            "second_effect_se": np.sqrt(rows.sums.variance).reshape(shape),
+            "second_effect_df": rows.sums.degrees().reshape(shape),
+            "surface_df": kernel.group_surface_degrees(rows.influence, rows.sums, variance),
+        }
         n_borrowed, n_groups = int(rows.sums.alone.sum()), int(surface[GROUP].max()) + 1
         surface, source = surface.assign_attrs(n_groups=n_groups), f"rows in {n_groups} groups"
     values["surface_se"] = np.where(surface["surface"].notnull(), np.sqrt(variance), np.nan)
@@ -254,17 +256,15 @@ def std_error(
     )
     if fitted is None or fitted.uncertainty == "rows":
         return out
+    degrees = {"second_effect": cell_degrees(out), "surface": corner_degrees(out, rows, variance)}
     out = with_part_facts(out).drop_vars(SKEWNESS, errors="ignore")
     return with_parameters(out, fitted, degrees)
 
 
-def _by_rows(
-    rows: SurfaceRows, variance: FloatArray
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """math [59]: errors in cells where rows are independent, and degrees of freedom.
+def _by_rows(rows: SurfaceRows, variance: FloatArray) -> dict[str, FloatArray]:
+    """math [59]: errors in cells where rows are independent, with skewness if weights are equal.
 
-    ``variance`` is that of the surface at edges (edge, edge). Where weights are equal the skewness
-    of the errors is known, too.
+    ``variance`` is that of the surface at edges (edge, edge).
     """
     cells, values = rows.cells, {}
     if need_squares(rows.arrays.weight, frequency=rows.arrays.frequency):
@@ -277,27 +277,7 @@ def _by_rows(
             of_means = skewness.of_means().reshape(cells.mean.shape)
             of_surface = kernel.surface_skewness(rows.influence, skewness, variance)
             values = dict(zip(SKEWNESS, (of_means, of_surface), strict=True))
-    degrees = {
-        "second_effect": np.maximum(cells.n_effective() - 1, 0.0),
-        "surface": kernel.surface_degrees(rows.influence, variance),
-    }
-    return values | {"second_effect_se": second_effect_se}, degrees
-
-
-def _by_groups(
-    rows: SurfaceRows, sums: kernel.GroupSums, variance: FloatArray
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """math [98]: errors in cells where the rows of a group may depend on each other.
-
-    With their degrees of freedom, which the surface keeps: they do not follow from its rows alone.
-    """
-    shape = rows.cells.mean.shape
-    degrees = {
-        "second_effect": sums.degrees().reshape(shape),
-        "surface": kernel.group_surface_degrees(rows.influence, sums, variance),
-    }
-    values = {"second_effect_se": np.sqrt(sums.variance).reshape(shape)}
-    return values | {f"{name}_df": array for name, array in degrees.items()}, degrees
+    return values | {"second_effect_se": second_effect_se}
 
 
 def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:

@@ -12,7 +12,14 @@ from rhale_stats.h_statistics import statistic
 from rhale_stats.h_statistics.statistic import largest_pairs, screened
 from rhale_stats.models import differences
 from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import as_table
+
+
+def sample_of(X, positions=None, weights=None):
+    """All rows, of these columns or of all."""
+    sample = Sample.from_table(X, rs.ModelOptions(weights=weights))
+    return sample.of_columns(range(len(sample.table.names)) if positions is None else positions)
 
 
 def mixed(X):
@@ -34,10 +41,7 @@ def test_superset_importance_has_its_closed_form():
         lambda X: X[:, 0] * X[:, 1] + 2 * X[:, 2] * X[:, 3] + X[:, 4], as_table(X)
     )
     rng = np.random.default_rng(1)
-    sizes = [
-        screened(asked, range(5), np.ones(len(X)), rng, progress=False)[0][..., 0] ** 2
-        for _ in range(100)
-    ]
+    sizes = [screened(asked, sample_of(X), rng, progress=False)[0][..., 0] ** 2 for _ in range(100)]
     mean, error = np.mean(sizes, axis=0), np.std(sizes, axis=0) / 10
     assert abs(mean[0, 1] - 1) < 4 * error[0, 1]
     assert abs(mean[2, 3] - 4) < 4 * error[2, 3]
@@ -72,7 +76,9 @@ def test_superset_importance_by_hand(many, kind, batch, monkeypatch):
     w = np.arange(60.0)
     asked = DifferenceQuotients(model, as_table(X))
     monkeypatch.setattr(differences, "BATCH_ROWS", batch)
-    found, n_rows = screened(asked, places, w, np.random.default_rng(3), progress=False)
+    found, n_rows = screened(
+        asked, sample_of(X, places, w), np.random.default_rng(3), progress=False
+    )
     # 125 calls for six pairs, but no fewer rows than 20.
     assert n_rows == 20
     # One row as it is, four features and six pairs: together, or three of 20 rows in a call.
@@ -102,7 +108,7 @@ def test_rows_that_pairs_are_looked_at_in(many, calls, n_rows, monkeypatch):
     X = many.drop(columns="k").to_numpy()
     asked = DifferenceQuotients(lambda X: X[:, 0], as_table(X))
     rng = np.random.default_rng(0)
-    assert screened(asked, [0, 1, 2, 3], np.ones(60), rng, progress=False)[1] == n_rows
+    assert screened(asked, sample_of(X, range(4)), rng, progress=False)[1] == n_rows
 
 
 def test_the_largest_pairs_are_chosen_over_outputs_in_their_units():
@@ -131,7 +137,7 @@ def test_pairs_of_many_outputs_are_chosen_in_units_of_their_spread(many):
     assert found["h_screening"].dims == ("output", "feature", "feature_other")
     drawn = np.random.default_rng([number_of(0), 1])
     asked = DifferenceQuotients(f, as_table(X))
-    size, _ = screened(asked, range(10), np.ones(60), drawn, progress=False)
+    size, _ = screened(asked, sample_of(X), drawn, progress=False)
     np.testing.assert_allclose(found["h_screening"], np.moveaxis(size, -1, 0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -220,7 +221,8 @@ def test_p_values_of_every_column_by_hand(monkeypatch):
 
     monkeypatch.setattr(interactions, "null_rows", lambda *_: (lambda _: "drawn", np.array([1, 0])))
     tried = [SplitCandidates(np.arange(2), 2)] * 3
-    found = interactions._pvalues(None, Test(), tried, 4, None, None)
+    work = SimpleNamespace(groups=None, rng=None)
+    found = interactions._pvalues(work, None, Test(), tried, 4)
     assert_allclose(found, [4 / 5, 2 / 5, 1])
 
 

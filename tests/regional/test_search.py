@@ -296,10 +296,9 @@ def test_rows_under_the_null(rng):
 
 
 def test_nothing_is_the_least_of_no_splits():
-    nothing = [np.array([])]
-    assert search.least_of(nothing) == np.inf
+    assert best_of([np.array([])], 0.0) is None
     some = [np.array([]), np.array([2.0, 1.0]), np.array([3.0])]
-    assert search.least_of(some) == 1.0
+    assert best_of(some, 0.0) == (1, 1, 1.0)
 
 
 def test_a_tree_ends_at_its_depth_and_where_nothing_is_left():

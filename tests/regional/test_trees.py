@@ -11,7 +11,12 @@ from numpy.testing import assert_array_equal
 import rhale_stats as rs
 from rhale_stats.regional.search import TreeNode, Verdict
 from rhale_stats.regional.splits import ABOVE, EQUAL, UNEQUAL, UP_TO, Condition
-from rhale_stats.regional.trees import Placing, _of_nodes, check_rows_of_tree, check_tree
+from rhale_stats.regional.trees import (
+    _of_nodes,
+    check_rows_of_tree,
+    check_tree,
+    region_of_rows,
+)
 from rhale_stats.schema.dimensions import ROWS
 from tests.regional.made import of_features, split, tree_of
 
@@ -72,7 +77,7 @@ def test_regions_of_new_rows_by_hand():
         index=list("abcdef"),
     )
     tree = small_tree()
-    assert Placing.from_tree(tree)(new).tolist() == [0, 1, 1, 2, -1, -1]
+    assert region_of_rows(tree, new).tolist() == [0, 1, 1, 2, -1, -1]
     message = (
         r"No region for 2 of 6 rows \(4, 5\): a value is missing, or a level did not occur in the "
         r"rows of the tree\. Their region is -1\.$"
