@@ -503,7 +503,7 @@ def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str
     out: dict[str, Any] = {}
     for name, place in (("effect", step), ("heterogeneity", step), ("curve", positions)):
         for variable, key in ((name, name), (f"{name}_se", f"{name}_se_rows")):
-            values = _of_levels(row, variable)
+            values = _by_rows(row, variable)
             if values is not None:
                 out[key] = _taken(values, place, len(z))
     if "average_effect_se" in row:
@@ -511,8 +511,8 @@ def _of_effect(row: FeatureResult, z: FloatArray, levels: list[str]) -> dict[str
     return out
 
 
-def _of_levels(row: Result, name: str) -> FloatArray | None:
-    """A variable of levels or their steps; its standard error from the stored covariances."""
+def _by_rows(row: Result, name: str) -> FloatArray | None:
+    """A variable; of a standard error the part by rows, or else that of stored covariances."""
     covariance = f"{name.removesuffix('_se')}_cov"
     if name in row:
         return own_error(row, name) if name.endswith("_se") else np.asarray(row[name].values)
@@ -532,14 +532,15 @@ def _of_profile(row: xr.Dataset, z: FloatArray, levels: list[str]) -> dict[str, 
     """Curve and error of one feature of a profile, straight between the points of its own grid."""
     out = {}
     for name, key in (("curve", "curve"), ("curve_se", "curve_se_rows")):
-        if name not in row:
+        values = _by_rows(row, name)
+        if values is None:
             continue
         if levels:
             positions = pd.Index(_levels(row)).get_indexer(pd.Index(levels))
-            out[key] = _taken(row[name].values, positions, len(z))
+            out[key] = _taken(values, positions, len(z))
         else:
             # The error of a mean of two points is at most the mean of their errors.
-            out[key] = np.interp(z, _points(row), row[name].values, np.nan, np.nan)
+            out[key] = np.interp(z, _points(row), values, np.nan, np.nan)
     return out
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+import statsmodels.formula.api as smf
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -334,6 +335,24 @@ def test_refits_of_partial_dependence():
     inner = slopes.isel(grid=[1, 2])
     assert_allclose(inner.isel(grid=0), inner.isel(grid=1))
     assert (boot["curve_se_rows"] > 0).any()
+
+
+def test_errors_by_rows_of_profiles_hold_no_parameters():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "noise"])
+    data["y"] = data["a"] * data["b"] + data["a"] + data["noise"]
+
+    def fit(rows, parameters):
+        results = smf.ols("y ~ a * b", rows).fit()
+        X = rows[["a", "b"]]
+        curves = rs.ice(results, X, features="a", kind="centered", progress=False)
+        return rs.std_error(curves, curves, model=results, X=X) if parameters else curves
+
+    with_parameters, alone = [
+        rs.bootstrap_refit(partial(fit, parameters=held), data, n_resamples=2, n_jobs=1, rng=0)
+        for held in (True, False)
+    ]
+    assert_allclose(with_parameters["curve_se_rows"], alone["curve_se_rows"], rtol=1e-9)
 
 
 def test_samples_that_cannot_be_drawn():
