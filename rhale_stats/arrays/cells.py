@@ -349,10 +349,10 @@ def inner_ends(edges: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return float(edges[first]), float(edges[last + 1])
 
 
-def without_empty(edges: FloatArray, x: FloatArray, kept: FloatArray | None = None) -> FloatArray:
+def without_empty(edges: FloatArray, x: FloatArray, fixed: FloatArray | None = None) -> FloatArray:
     """Edges of cells, of which those without rows are joined to the cell before; no wide stretch.
 
-    Of a part of the rows, cells from each value to the next may have none. Edges that are ``kept``
+    Of a part of the rows, cells from each value to the next may have none. Edges that are ``fixed``
     stay: a cell to the right of one is joined to the cell after it.
     """
     if len(edges) < 3:
@@ -361,7 +361,7 @@ def without_empty(edges: FloatArray, x: FloatArray, kept: FloatArray | None = No
     empty = np.flatnonzero(n_rows == 0)
     if not len(empty):
         return edges
-    stays = np.isin(edges, edges[[0, -1]] if kept is None else kept)
+    stays = np.isin(edges, edges[[0, -1]] if fixed is None else fixed)
     joined = np.zeros(len(edges), dtype=bool)
     for run in np.split(empty, np.flatnonzero(np.diff(empty) > 1) + 1):
         if edges[run[-1] + 1] - edges[run[0]] <= GAP_SHARE * (edges[-1] - edges[0]):

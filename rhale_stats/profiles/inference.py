@@ -443,11 +443,11 @@ def wald_test(
 def _without_change(row: xr.Dataset) -> Wald:
     """Test that the points of a curve have one value: of its weighted square about the mean."""
     value, weight, degrees = row["curve"].values, row["weight_share"].values, degrees_of(row)
-    known = np.isfinite(value) & np.isfinite(row["curve_se"].values) & (weight > 0)
-    if known.sum() < 2:
+    is_known = np.isfinite(value) & np.isfinite(row["curve_se"].values) & (weight > 0)
+    if is_known.sum() < 2:
         return Wald(reason=CONSTANT if row.sizes["grid"] < 2 else meaning.NO_ROWS)
-    value, weight, degrees = value[known], weight[known], degrees[known]
-    covariance = row["curve_cov"].values[np.ix_(known, known)]
+    value, weight, degrees = value[is_known], weight[is_known], degrees[is_known]
+    covariance = row["curve_cov"].values[np.ix_(is_known, is_known)]
     form = quadratic.form(
         value, sparse.diags_array(weight).tocsr(), sparse.csr_array(covariance), np.ones(len(value))
     )

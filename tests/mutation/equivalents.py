@@ -115,10 +115,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "return np.uint8 if n_codes [<= → <] 256 else np.int32": "the same numbers in more memory",
     },
     ("regional/regions.py", "SearchRows._counted"): {
-        "…unt(region[region >= 0], w, int([leaves.max → leaves.min]()) + 1)": (
+        "…unt(region[inside], weight, int([leaves.max → leaves.min]()) + 1)": (
             "every region has rows, the last one too"
         ),
-        "…n >= 0], w, int(leaves.max()) + [1 → 0])": "every region has rows, the last one too",
+        "…e], weight, int(leaves.max()) + [1 → 0])": "every region has rows, the last one too",
     },
     ("regional/losses.py", "problem_of"): {
         "…ws(axis, x, np.int16 if n_cells [< → <=] 2 ** 15 else np.int32)": (
@@ -131,14 +131,10 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         ),
     },
     ("regional/splits.py", "_numeric"): {
-        "if low < high and two(values[[ → 1]:GLANCE]) and two(values):": (
-            "all values are looked at afterwards"
-        ),
-        "…ow < high and two(values[:GLANCE[ → - 1]]) and two(values):": (
-            "all values are looked at afterwards"
-        ),
+        "looks = (values[[ → 1]:GLANCE], values)": ("all values are looked at afterwards"),
+        "looks = (values[:GLANCE[ → - 1]], values)": ("all values are looked at afterwards"),
     },
-    ("regional/comparisons.py", "rows_of_nodes"): {
+    ("regional/trees.py", "rows_of_nodes"): {
         "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
     },
     ("regional/comparisons.py", "ale_curve"): {
@@ -174,7 +170,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "right = x[beyond] > z[-[1 → 0]]": "what is beyond the knots is above both ends or below",
     },
     ("h_statistics/inference.py", "accelerations"): {
-        "…ence_of(result, name) * (weight [/ → *] weight.sum())": (
+        "…ence_of(result, name) * (weight [/ → *] weight.sum()), np.ones(1))": (
             "an acceleration does not depend on the unit of influences"
         ),
     },
