@@ -42,8 +42,9 @@ EFFECT_ATTRIBUTES = (
 SHARE_ERROR = 1e-6
 LOCAL_COORDINATES = ("feature", "feature_kind", "feature_units")
 # Rows in chunks of which a verb without sums over chunks takes all into memory, 16 MB a feature; of
-# more rows those verbs that read chunks take so many where they need rows themselves.
-MAX_ROWS = 1 << 20
+# more rows those verbs that read chunks take so many where they need rows themselves. Of many
+# features fewer rows are taken: at most so many values, 1 GiB with their local effects.
+MAX_ROWS, MAX_VALUES = 1 << 20, 1 << 26
 
 
 def is_chunked(local: xr.Dataset) -> bool:
@@ -64,10 +65,10 @@ def check_local(local: object, parameter: str = "local", *, in_chunks: bool = Fa
     result = _check_kind(local, parameter, ("x", "local_effect"), maker)
     if not in_chunks and is_chunked(result):
         raise ValueError(
-            f"{parameter} must be in memory here, or have at most {MAX_ROWS:,} rows; it is in "
-            f"chunks of more, which {', '.join(READ_CHUNKS)} and bootstrap read. Use "
-            f"{parameter}.compute() if it fits into memory, or a sample of rows: "
-            f"{parameter}.isel(obs=slice(None, None, 100)).compute()."
+            f"{parameter} must be in memory here, or have at most {MAX_ROWS:,} rows and "
+            f"{MAX_VALUES:,} values; it is in chunks of more, which {', '.join(READ_CHUNKS)} and "
+            f"bootstrap read. Use {parameter}.compute() if it fits into memory, or a sample of "
+            f"rows: {parameter}.isel(obs=slice(None, None, 100)).compute()."
         )
     if is_chunked(result):
         # xarray's chunk() makes dask arrays of names and units as well.

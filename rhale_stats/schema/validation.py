@@ -44,7 +44,7 @@ from rhale_stats.arguments.peers import other_keyword, typed
 from rhale_stats.arguments.survey import check_groups
 from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
-from rhale_stats.schema.checks import MAX_ROWS, READ_CHUNKS, is_chunked
+from rhale_stats.schema.checks import MAX_ROWS, MAX_VALUES, READ_CHUNKS, is_chunked
 from rhale_stats.schema.features import has_integer_labels
 from rhale_stats.schema.kinds import kind_of
 from rhale_stats.schema.layout import (
@@ -237,7 +237,9 @@ def validated(function: F) -> F:
 
     def in_memory(local: xr.Dataset) -> xr.Dataset:
         """Local effects in chunks of few rows, unless the function reads such chunks."""
-        if not is_chunked(local) or local.sizes["obs"] > MAX_ROWS:
+        if not is_chunked(local):
+            return local
+        if local.sizes["obs"] > MAX_ROWS or local["x"].size > MAX_VALUES:
             return local
         if keywords.function in READ_CHUNKS and not has_own_rows(local):
             return local

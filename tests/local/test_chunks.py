@@ -272,8 +272,9 @@ def test_each_chunk_is_read_once_a_pass(table):
         assert calls == [500] * 3
 
 
-def test_what_needs_all_rows_is_refused_where_there_are_too_many(table, monkeypatch):
-    monkeypatch.setattr(validation, "MAX_ROWS", 1499)
+@pytest.mark.parametrize("limit", [("MAX_ROWS", 1499), ("MAX_VALUES", 4499)])
+def test_what_needs_all_rows_is_refused_where_there_are_too_many(table, monkeypatch, limit):
+    monkeypatch.setattr(validation, *limit)
     local = rs.local_effects(lambda X: X[:, 0] * X[:, 1], table)
     parts, effect = local.chunk(obs=500), rs.rhale(local)
     for function in (
