@@ -157,6 +157,7 @@ def grid_of_others(grid: CellGrid, rows: Source, position: int, partition: Parti
     if grid.fixed:
         edges = np.append(edges[partition.starts], edges[-1])
         fixed = cell_kernel.without_empty(grid.edges, places.x, edges)
+    # Bins are looked up among all edges of the rule.
     others = _grid(grid.column, edges, fixed, places, gaps, equal=grid.equal)
     return others._replace(rule_edges=grid.rule_edges)
 

@@ -50,7 +50,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.parallel import cpus, in_threads
 from rhale_stats.schema.checks import check_local, is_chunked
 from rhale_stats.schema.curves import WEIGHTINGS
-from rhale_stats.schema.dimensions import PARTS
+from rhale_stats.schema.dimensions import HALF_OF, PARTS
 from rhale_stats.schema.feature_result import FeatureResult, each_feature
 from rhale_stats.schema.features import feature_names, feature_position
 from rhale_stats.schema.levels import refuse_categorical
@@ -60,7 +60,6 @@ from rhale_stats.schema.parts import (
     inside,
     over_outputs,
     over_row_sets,
-    row_numbers,
 )
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import variable
@@ -316,14 +315,19 @@ def _honest_rows(
     seed = seed_of(rng)
     for_edges = choosing_rows(local, honest_fraction, seed)
     # Rows in chunks are split as those in memory, whatever the chunks are.
-    estimates, edges = _source(local.isel(obs=~for_edges)), _source(local.isel(obs=for_edges))
-    attrs = {"honest_fraction": float(honest_fraction), "honest_seed": seed}
+    parts = [local.isel(obs=~for_edges), local.isel(obs=for_edges)]
+    estimates, edges = map(_source, parts)
     # Halves of rows are not counted.
-    number = row_numbers(local)
-    is_row = local["weight"].values > 0 if "weight" in local else np.ones(len(number), dtype=bool)
-    attrs["n_rows"], attrs["n_rows_edges"] = [
-        len(np.unique(number[part & is_row])) for part in (~for_edges, for_edges)
+    n_rows, n_rows_edges = [
+        len(np.unique(part[HALF_OF])) if HALF_OF in part else source.n_rows
+        for part, source in zip(parts, (estimates, edges), strict=True)
     ]
+    attrs = {
+        "honest_fraction": float(honest_fraction),
+        "honest_seed": seed,
+        "n_rows": n_rows,
+        "n_rows_edges": n_rows_edges,
+    }
     return RowSplit(edges, estimates, attrs)
 
 

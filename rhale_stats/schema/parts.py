@@ -121,7 +121,10 @@ def over_row_sets(function: Callable[P, T]) -> Callable[P, T]:
                 rows = of_rows(named[name], row_labels(local), local.sizes["obs"], name)
                 named[name] = xr.DataArray(np.asarray(rows), dims="obs")
         shared = _shared_features(named, local)
-        groups = features_by_rows(local.sel(feature=shared))
+        # A selection of all would be a copy of all rows.
+        groups = features_by_rows(
+            local if shared == feature_names(local) else local.sel(feature=shared)
+        )
         results = []
         for group, (_, some) in zip(groups, _with_same_draws((), named, len(groups)), strict=True):
             result = call(**{name: group.select(value, local) for name, value in some.items()})
@@ -240,8 +243,10 @@ def row_numbers(local: xr.Dataset) -> NDArray[np.int64]:
 
 def choosing_rows(local: xr.Dataset, fraction: float, seed: int) -> NDArray[np.bool_]:
     """Rows of ``local`` that choose the edges; both halves of a row do, or none."""
-    n_obs = local[HALF_OF].attrs["n_rows"] if HALF_OF in local else local.sizes["obs"]
-    return honest_split(n_obs, fraction, seed)[row_numbers(local)]
+    if HALF_OF not in local:
+        return honest_split(local.sizes["obs"], fraction, seed)
+    chosen = honest_split(int(local[HALF_OF].attrs["n_rows"]), fraction, seed)
+    return np.asarray(chosen[row_numbers(local)])
 
 
 class RowsOfFeatures(NamedTuple):

@@ -46,7 +46,7 @@ from rhale_stats.arguments.words import PACKAGE, shown
 from rhale_stats.schema.calls import MAKERS, Call, limits, options_of, public
 from rhale_stats.schema.checks import MAX_ROWS, MAX_VALUES, READ_CHUNKS, is_chunked
 from rhale_stats.schema.features import has_integer_labels
-from rhale_stats.schema.kinds import kind_of
+from rhale_stats.schema.kinds import LOCAL, kind_of
 from rhale_stats.schema.layout import (
     AS_TEXT,
     coordinates_as_text,
@@ -235,15 +235,15 @@ def validated(function: F) -> F:
     parts_taken = keywords.function.startswith("plots.")
     reading = keywords.function in READING
 
-    def in_memory(local: xr.Dataset) -> xr.Dataset:
+    def in_memory(value: xr.Dataset) -> xr.Dataset:
         """Local effects in chunks of few rows, unless the function reads such chunks."""
-        if not is_chunked(local):
-            return local
-        if local.sizes["obs"] > MAX_ROWS or local["x"].size > MAX_VALUES:
-            return local
-        if keywords.function in READ_CHUNKS and not has_own_rows(local):
-            return local
-        return local.compute()
+        if not (is_chunked(value) and LOCAL.holds(value)):
+            return value  # any other result, or a table
+        if value.sizes.get("obs", 0) > MAX_ROWS or value["x"].size > MAX_VALUES:
+            return value
+        if keywords.function in READ_CHUNKS and not has_own_rows(value):
+            return value
+        return value.compute()
 
     def admitted(name: str, value: Any) -> Any:
         # A group of an explanation, or of another tree, stands for its Dataset.

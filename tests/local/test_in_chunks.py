@@ -334,6 +334,12 @@ def test_chunks_are_put_into_the_order_of_the_table():
             verb(model, lacking)
 
 
+def test_a_table_in_chunks_with_a_column_x_is_no_local_effects():
+    X = xr.Dataset({"x": ("row", np.arange(9.0)), "z": ("row", np.ones(9))})
+    with pytest.raises(TypeError, match="got a Dataset in chunks"):
+        rs.rhale(lambda rows: rows["x"], X.chunk(row=3))
+
+
 def test_standard_errors_of_rows_in_chunks_need_no_local_effects():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 2)), columns=["a", "b"])
     local = rs.local_effects(lambda rows: rows["a"] * rows["b"], dd.from_pandas(X, npartitions=3))
