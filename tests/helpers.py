@@ -278,7 +278,8 @@ def row_of(dataset):
         dataset = dataset.assign_coords(ends)
     if "n_bins" not in dataset:
         dataset = dataset.assign(n_bins=n_bins)
-    row = FeatureResult(dataset.expand_dims("feature"), 0)
+    coords = [name for name in dataset.coords if name not in dataset.dims and name != "feature"]
+    row = FeatureResult(dataset.reset_coords(coords).expand_dims("feature").set_coords(coords), 0)
     vars(row).update({name: dataset[name].values for name in GIVEN if name in dataset})
     return row
 

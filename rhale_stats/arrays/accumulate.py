@@ -7,9 +7,10 @@ rows (`known_stretch`), and `at_edges` puts the values back on the whole axis.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betainc, betaincinv
 
 from rhale_stats.arrays.binning import bin_index
@@ -47,7 +48,7 @@ class Pieces(NamedTuple):
 
     def away(self) -> FloatArray:
         """Distance of the middle of the bin from the mean of its rows."""
-        return (self.edges[:-1] + self.edges[1:]) / 2 - self.x_mean
+        return (self.edges[..., :-1] + self.edges[..., 1:]) / 2 - self.x_mean
 
 
 class Noise(NamedTuple):
@@ -67,14 +68,35 @@ class Noise(NamedTuple):
             return np.asarray(of_mean + 2 * level * tilt * self.covariance + tilt**2 * self.slope)
 
 
+def known_cells(weight: FloatArray) -> NDArray[np.bool_]:
+    """The run of neighbouring cells with rows that has the largest weight, (..., cell)."""
+    occupied = weight > 0
+    begins = occupied.copy()
+    begins[..., 1:] &= ~occupied[..., :-1]
+    # Runs are counted over all features; of a feature's runs the first of the heaviest.
+    run = np.cumsum(begins).reshape(weight.shape) * occupied
+    total = np.bincount(run.ravel(), weight.ravel())
+    total[:1] = -np.inf
+    each = np.atleast_2d(run)
+    heaviest = each[np.arange(len(each)), total[each].argmax(axis=-1)]
+    return np.asarray(occupied & (run == heaviest.reshape((*weight.shape[:-1], 1))))
+
+
 def known_stretch(weight: FloatArray) -> slice:
-    """The run of neighbouring bins with rows that has the largest weight."""
-    occupied = np.concatenate([[False], weight > 0, [False]])
-    begins = np.flatnonzero(~occupied[:-1] & occupied[1:])
-    ends = np.flatnonzero(occupied[:-1] & ~occupied[1:])
-    totals = [weight[begin:end].sum() for begin, end in zip(begins, ends, strict=True)]
-    heaviest = int(np.argmax(totals))
-    return slice(int(begins[heaviest]), int(ends[heaviest]))
+    """The same cells of one feature as a slice."""
+    places = np.flatnonzero(known_cells(weight))
+    return slice(int(places[0]), int(places[-1]) + 1)
+
+
+def sums_at_edges(left: NDArray[Any], right: NDArray[Any]) -> FloatArray:
+    """Sums over cells at their edges, (..., cell) -> (..., edge).
+
+    A cell adds ``left`` at edges that it is on the left of, and ``right`` at the others.
+    """
+    none = np.zeros((*left.shape[:-1], 1))
+    behind = np.concatenate([none, np.cumsum(left, axis=-1)], axis=-1)
+    ahead = np.concatenate([none, np.cumsum(right[..., ::-1], axis=-1)], axis=-1)
+    return np.asarray(behind + ahead[..., ::-1])
 
 
 def at_edges(values: FloatArray, stretch: slice, n_bins: int) -> FloatArray:
@@ -124,9 +146,9 @@ def integral_of_curve(curve: FloatArray, width: FloatArray, slope: FloatArray) -
 
 def mean_in_bins(curve: FloatArray, pieces: Pieces) -> FloatArray:
     """Mean of the curve over the rows of each bin."""
-    reach = pieces.x_mean - pieces.edges[:-1]
+    reach = pieces.x_mean - pieces.edges[..., :-1]
     bend = pieces.slope / 2 * (pieces.x_variance - reach**2)
-    return np.asarray(curve[:-1] + pieces.mean * reach + bend)
+    return np.asarray(curve[..., :-1] + pieces.mean * reach + bend)
 
 
 def curve_at(edges: FloatArray, curve: FloatArray, slope: FloatArray, z: FloatArray) -> FloatArray:
@@ -237,22 +259,23 @@ def turning_points(edges: FloatArray, effect: FloatArray, slope: FloatArray) -> 
 
 
 def line_noise(
-    variance: FloatArray, pieces: Pieces, line: FloatArray, n_effective: FloatArray
+    variance: FloatArray,
+    slope: FloatArray,
+    x_variance: FloatArray,
+    line: FloatArray,
+    n_effective: FloatArray,
 ) -> Noise:
     """Variances and covariance of every bin's mean and slope.
 
     Of the slope as by White (1980), with the residuals' own spread along x; ``variance`` has its
     degrees of freedom already, and the same factor is put to the moments of residuals.
     """
-    *_, xr2, x2r2 = line.T
-    linear = pieces.slope != 0
-    covariance, of_slope = np.zeros((2, len(variance)))
+    *_, xr2, x2r2 = np.moveaxis(line, -1, 0)
+    linear = slope != 0
     with np.errstate(invalid="ignore", divide="ignore"):
-        of_mean = variance / n_effective
-        var = pieces.x_variance
-        factor = 1 / (n_effective - 2)
-        covariance[linear] = (factor * xr2 / var)[linear]
-        of_slope[linear] = (factor * x2r2 / var**2)[linear]
+        of_mean, factor = variance / n_effective, 1 / (n_effective - 2)
+        covariance = np.where(linear, factor * xr2 / x_variance, 0.0)
+        of_slope = np.where(linear, factor * x2r2 / x_variance**2, 0.0)
     return Noise(of_mean, covariance, of_slope)
 
 
@@ -271,25 +294,22 @@ def heterogeneity_se(
 
 def average_effect_se(
     mean: FloatArray, mean_square: FloatArray, share: FloatArray, n_effective: FloatArray
-) -> float:
+) -> FloatArray:
     """Standard error of the mean of g over all rows: sd(g) / sqrt(n), whatever the bins."""
     total = total_variance(mean, mean_square, share, n_effective)
-    return float(np.sqrt(total / _rows_together(share, n_effective)))
+    return np.asarray(np.sqrt(total / rows_together(share, n_effective)))
 
 
-def weighted_average_se(pieces: Pieces, squares: FloatArray, n_effective: FloatArray) -> float:
+def weighted_average_se(pieces: Pieces, squares: FloatArray, n_effective: FloatArray) -> FloatArray:
     """The same from moments by squared weights, with the residuals from the mean of all rows."""
-    occupied = pieces.share > 0
-    share, n, slope, part = [
-        values[occupied] for values in (pieces.share, n_effective, pieces.slope, squares)
-    ]
-    away = pieces.mean[occupied] - np.sum(share * pieces.mean[occupied])
-    x1, x2, r, xr, r2 = part[:, [0, 1, 2, 3, 10]].T
+    share, slope, rows = pieces.share, pieces.slope, rows_together(pieces.share, n_effective)
+    average = np.sum(_times_share(share, pieces.mean), axis=-1, keepdims=True)
+    away = pieces.mean - average
+    x1, x2, r, xr, r2 = np.moveaxis(squares[..., [0, 1, 2, 3, 10]], -1, 0)
     total = r2 + slope**2 * x2 + 2 * slope * xr + 2 * away * (r + slope * x1) + away**2
-    rows = _rows_together(pieces.share, n_effective)
-    if rows <= 1:
-        return float("nan")
-    return float(np.sqrt(np.sum(share**2 / n * total) * rows / (rows - 1)))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.sum(_times_share(share, share / n_effective * total), axis=-1)
+        return np.where(rows > 1, np.sqrt(variance * rows / (rows - 1)), np.nan)
 
 
 def mean_square(variance: FloatArray, pieces: Pieces, n_effective: FloatArray) -> FloatArray:
@@ -302,24 +322,28 @@ def mean_square(variance: FloatArray, pieces: Pieces, n_effective: FloatArray) -
 
 def total_variance(
     mean: FloatArray, mean_square: FloatArray, share: FloatArray, n_effective: FloatArray
-) -> float:
+) -> FloatArray:
     """Variance (ddof 1) over all rows from the bins' means and mean squared deviations.
 
     NaN where one row, or one effective row, is all there is.
     """
-    occupied = share > 0
-    p, m = share[occupied], mean[occupied]
-    n = _rows_together(share, n_effective)
-    if n <= 1:
-        return float("nan")
-    spread = mean_square[occupied] + (m - np.sum(p * m)) ** 2
-    return float(np.sum(p * spread) * n / (n - 1))
+    n = rows_together(share, n_effective)
+    average = np.sum(_times_share(share, mean), axis=-1, keepdims=True)
+    spread = np.sum(_times_share(share, mean_square + (mean - average) ** 2), axis=-1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n > 1, spread * n / (n - 1), np.nan)
 
 
-def _rows_together(share: FloatArray, n_effective: FloatArray) -> float:
-    """Effective number of rows of all bins, from n_k = W_k^2 / sum_k w^2."""
-    occupied = share > 0
-    return float(1 / np.sum(share[occupied] ** 2 / n_effective[occupied]))
+def rows_together(share: FloatArray, n_effective: FloatArray) -> FloatArray:
+    """Effective number of rows of all bins, from n_k = W_k^2 / sum_k w^2; NaN without rows."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        total = np.sum(_times_share(share, share / n_effective), axis=-1)
+        return np.where(total > 0, 1 / total, np.nan)
+
+
+def _times_share(share: FloatArray, values: FloatArray) -> FloatArray:
+    """Shares times values, 0 in bins without rows."""
+    return np.where(share > 0, share * values, 0.0)
 
 
 def heterogeneity_index(m2: FloatArray, weight: FloatArray, width: FloatArray) -> FloatArray:

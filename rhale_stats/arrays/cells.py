@@ -14,22 +14,19 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from rhale_stats.arrays import binning
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.cell_moments import CellMoments
 from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
+from rhale_stats.arrays.pooled_variance import with_neighbours
 
 T = TypeVar("T", bound=np.generic)
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MAX_CELLS = 15, 400
 # A cell that is wider than this share of the inner range is divided, and has fewer rows.
 MAX_WIDTH, MIN_ROWS = 0.05, 3
-# The variance of a small cell is estimated together with its neighbours, from so many degrees of
-# freedom. A squared difference of two neighbouring cells counts as 2/3 of one.
-MIN_OWN_ROWS, POOLED_DEGREES, OF_DIFFERENCE = 8, 12.0, 2 / 3
 # Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
 MIN_DEGREES = 1.0
 # Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
@@ -101,7 +98,7 @@ class Cells:
     @cached_property
     def variance(self) -> tuple[FloatArray, FloatArray]:
         """Variances of the local effects in the cells, and their degrees of freedom."""
-        return _with_neighbours(self.means, sums.variance(self.means, 1))
+        return self._pooled(sums.variance(self.means, 1))
 
     @cached_property
     def by_squares(self) -> sums.SquaredWeightMoments | None:
@@ -112,9 +109,14 @@ class Cells:
     def robust_variance(self) -> tuple[FloatArray, FloatArray]:
         """What standard errors have in place of the variance where weights differ."""
         assert self.by_squares is not None, "weights differ"
-        robust, _ = _with_neighbours(self.means, self.by_squares.variance())
+        robust, _ = self._pooled(self.by_squares.variance())
         rows = np.maximum(self.by_squares.rows - 1, MIN_DEGREES)
         return robust, np.where(self.variance[1] > 0, rows, 0.0)
+
+    def _pooled(self, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        each = self.n_effective, self.means.mean, variance
+        pooled, degrees = with_neighbours(*[values[None] for values in each])
+        return pooled[0], degrees[0]
 
 
 def along_axis(width: FloatArray, occupied: FloatArray, bin_of: IntArray) -> FloatArray:
@@ -388,74 +390,3 @@ def divided(starts: IntArray, places: IntArray, rows: FloatArray, least: float) 
         if np.abs(before[ends] - before[place]).min() >= least:
             starts = np.insert(starts, number, place)
     return starts
-
-
-def _with_neighbours(cells: Moments, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Variances of the cells, given those of their own rows, and their degrees of freedom.
-
-    The variance of a cell of few rows is estimated together with its neighbours, from the spread
-    within cells and from the differences between neighbouring means. These include the change of
-    the effect.
-    """
-    variance, n = variance.copy(), sums.n_effective(cells)
-    occupied = np.flatnonzero(cells.weight > 0)
-    degrees = np.where(np.isnan(variance), 0.0, np.maximum(n - 1, 0.0))
-    rows, mean = n[occupied], cells.mean[occupied]
-    if len(occupied) < 2:
-        return variance, degrees
-    scatter = degrees[occupied] * np.nan_to_num(variance[occupied])
-    apart = OF_DIFFERENCE * np.diff(mean) ** 2 / (1 / rows[1:] + 1 / rows[:-1])
-    # Running sums, so that any stretch of cells is a difference.
-    spread, steps = [np.concatenate([[0.0], np.cumsum(part)]) for part in (scatter, apart)]
-    few, low, high, total = _stretches(rows)
-    squares = spread[high + 1] - spread[low] + steps[high] - steps[low]
-    variance[occupied[few]] = np.maximum(squares, 0.0) / total
-    degrees[occupied[few]] = total
-    return variance, degrees
-
-
-def _stretches(rows: FloatArray) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-    """Small cells with rows, the cells that each is pooled with, and the degrees of freedom."""
-    # Effective numbers of rows round where weights are nearly equal.
-    few = np.flatnonzero(rows < MIN_OWN_ROWS * (1 - 1e-12))
-    first, last, total = few.copy(), few.copy(), np.zeros(len(few))
-    df = np.concatenate([[0.0], np.cumsum(np.maximum(rows - 1, 0.0))])
-    waiting, reach, end = np.arange(len(few)), 1, len(rows) - 1
-    while len(waiting):
-        low, high = [np.clip(few[waiting] + by, 0, end) for by in (-reach, reach)]
-        reached = df[high + 1] - df[low] + OF_DIFFERENCE * (high - low)
-        first[waiting], last[waiting], total[waiting] = low, high, reached
-        # Thirds add up to a whole number but for rounding.
-        done = (reached >= POOLED_DEGREES * (1 - 1e-9)) | ((low == 0) & (high == end))
-        waiting, reach = waiting[~done], reach + 1
-    return few, first, last, total
-
-
-def variance_sources(n_effective: FloatArray) -> tuple[sparse.csr_array, FloatArray]:
-    """Sources of the variances of the cells: weights (cell, source) and degrees (source).
-
-    Sources are independent: the spread within a cell, and the differences of neighbouring means.
-    Every row of weights adds up to 1, but for cells whose variance is not known.
-    """
-    occupied = np.flatnonzero(n_effective > 0)
-    rows = n_effective[occupied]
-    n = len(rows)
-    degrees = np.concatenate([np.maximum(rows - 1, 0.0), np.full(max(n - 1, 0), OF_DIFFERENCE)])
-    few, first, last, total = _stretches(rows) if n >= 2 else (np.zeros(0, dtype=np.intp),) * 4
-    is_alone = degrees[:n] > 0
-    is_alone[few] = False
-    alone = np.flatnonzero(is_alone)
-    # Of a cell of few rows: the cells of its stretch, and the differences between these.
-    n_cells, n_steps = last - first + 1, last - first
-    stretches = np.concatenate([_runs(first, n_cells), n + _runs(first, n_steps)])
-    pooled = np.concatenate([np.repeat(np.arange(len(few)), size) for size in (n_cells, n_steps)])
-    cells = occupied[np.concatenate([alone, few[pooled]])]
-    sources = np.concatenate([alone, stretches])
-    weights = np.concatenate([np.ones(len(alone)), degrees[stretches] / total[pooled]])
-    shape = len(n_effective), len(degrees)
-    return sparse.csr_array((weights, (cells, sources)), shape), degrees
-
-
-def _runs(first: IntArray, length: IntArray) -> IntArray:
-    """Whole numbers from each of ``first`` on, so many of each."""
-    return np.repeat(first - np.cumsum(length) + length, length) + np.arange(length.sum())

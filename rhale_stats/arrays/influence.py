@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from rhale_stats.arrays import accumulate
@@ -26,43 +27,72 @@ class Loadings(NamedTuple):
     level: FloatArray
     tilt: FloatArray
 
+    def less(self, other: Loadings) -> Loadings:
+        """The difference of two."""
+        return Loadings(self.level - other.level, self.tilt - other.tilt)
+
 
 def loadings(pieces: Pieces, z: FloatArray, centering: str) -> Loadings:
     """math [26] and [25] at any points within the pieces; those by slopes are 0 without slopes.
 
     A ``centering`` that is a number, as text, is the point at which the curve is 0.
     """
-    left, width = pieces.edges[:-1], np.diff(pieces.edges)
-    level = behind = np.clip(z[:, None] - left, 0.0, width)
-    is_bent = bool(pieces.slope.any())
-    tilt = _area(behind, pieces) if is_bent else np.zeros(behind.shape)
+    return _behind(pieces, z[:, None]).less(_subtracted(pieces, centering))
+
+
+def edge_loadings(pieces: Pieces, centering: str) -> tuple[Loadings, Loadings]:
+    """The same at the edges of the pieces, (..., bin): of bins on the left of an edge, and others.
+
+    At all edges on one side of a bin the curve depends on the bin alike.
+    """
+    subtracted = _subtracted(pieces, centering)
+    width, none = np.diff(pieces.edges, axis=-1), np.zeros(pieces.mean.shape)
+    whole = Loadings(width, _area(width, pieces))
+    return whole.less(subtracted), Loadings(none, none).less(subtracted)
+
+
+def _behind(pieces: Pieces, z: FloatArray) -> Loadings:
+    """Loadings of the curve that begins at 0."""
+    width = np.diff(pieces.edges, axis=-1)
+    level = np.clip(z - pieces.edges[..., :-1], 0.0, width)
+    return Loadings(level, _area(level, pieces))
+
+
+def _subtracted(pieces: Pieces, centering: str) -> Loadings:
+    """Loadings of what is subtracted from the curve that begins at 0, (..., bin)."""
+    left, width, share = pieces.edges[..., :-1], np.diff(pieces.edges, axis=-1), pieces.share
     if centering == "start":
-        return Loadings(level, tilt)
+        none = np.zeros(width.shape)
+        return Loadings(none, none)
     if centering == "integral":
-        span = width.sum()
-        right = span - np.cumsum(width)
-        mean_level = (right * width + width**2 / 2) / span
+        span = width.sum(axis=-1, keepdims=True)
+        right = span - np.cumsum(width, axis=-1)
         # For the slope: its full contribution in the bins to the right, its mean in its own bin.
-        from_left = left - pieces.x_mean
-        within = from_left * width**2 / 2 + width**3 / 6
-        mean_tilt = (right * _area(width, pieces) + within) / span
-        return Loadings(level - mean_level, tilt - mean_tilt if is_bent else tilt)
+        within = (left - pieces.x_mean) * width**2 / 2 + width**3 / 6
+        return Loadings(
+            (right * width + width**2 / 2) / span,
+            np.where(_is_bent(pieces), right * _area(width, pieces) + within, 0.0) / span,
+        )
     if centering != "mean":
-        at_zero = loadings(pieces, np.array([float(centering)]), "start")
-        return Loadings(level - at_zero.level, tilt - at_zero.tilt)
-    beyond = np.cumsum(pieces.share[::-1])[::-1] - pieces.share
+        return _behind(pieces, np.array(float(centering)))
+    beyond = np.cumsum(share[..., ::-1], axis=-1)[..., ::-1] - share
     reach = pieces.x_mean - left
-    mean_level = beyond * width + pieces.share * reach
-    if is_bent:
-        bend = pieces.share * (pieces.x_variance - reach**2) / 2
-        tilt = tilt - beyond * _area(width, pieces) - bend
-    return Loadings(level - mean_level, tilt)
+    bend = np.where(_is_bent(pieces), share * (pieces.x_variance - reach**2) / 2, 0.0)
+    return Loadings(beyond * width + share * reach, beyond * _area(width, pieces) + bend)
+
+
+def _is_bent(pieces: Pieces) -> NDArray[np.bool_]:
+    """Whether a curve has slopes anywhere, (..., 1)."""
+    return np.asarray((pieces.slope != 0).any(axis=-1, keepdims=True))
 
 
 def _area(behind: FloatArray, pieces: Pieces) -> FloatArray:
-    """Integral of t - x_mean over the first part, of width ``behind``, of every bin."""
-    from_left = pieces.edges[:-1] - pieces.x_mean
-    return np.asarray(behind * from_left + behind**2 / 2)
+    """Integral of t - x_mean over the first part, of width ``behind``, of every bin.
+
+    0 for a curve without slopes.
+    """
+    from_left = pieces.edges[..., :-1] - pieces.x_mean
+    return np.where(_is_bent(pieces), behind * from_left + behind**2 / 2, 0.0)
 
 
 class OwnPlaces(NamedTuple):
@@ -72,7 +102,7 @@ class OwnPlaces(NamedTuple):
     ``with_slope`` its covariances with the bins' parameters.
     """
 
-    alone: float
+    alone: FloatArray
     with_mean: FloatArray
     with_slope: FloatArray
 
@@ -94,12 +124,12 @@ def own_places(
     curve could be negative.
     """
     level = accumulate.mean_in_bins(curve, pieces)
-    x3, x4, x2r, x3r, _, _ = line.T
+    x3, x4, x2r, x3r, _, _ = np.moveaxis(line, -1, 0)
     mean, bend, var, share = pieces.mean, pieces.slope / 2, pieces.x_variance, pieces.share
-    away = level - np.sum(share * level)
-    x1, r, x2 = np.zeros(len(share)), np.zeros(len(share)), var
+    away = level - np.sum(share * level, axis=-1, keepdims=True)
+    x1, r, x2 = np.zeros(share.shape), np.zeros(share.shape), var
     if squares is not None:
-        x1, x2, r, x_covariance = squares.T[:4]
+        x1, x2, r, x_covariance = np.moveaxis(squares[..., :4], -1, 0)
     if variance is not None:
         most = np.sqrt(np.where(variance >= 0, variance * x2, np.inf))
         x_covariance = np.clip(x_covariance, -most, most)
@@ -108,12 +138,11 @@ def own_places(
     square = square + 2 * mean * bend * (x3 - var * x1) + bend**2 * (x4 - 2 * var * x2 + var**2)
     linear = pieces.slope != 0
     with_mean = away * r + mean * x_covariance + bend * (x2r - var * r)
-    with_slope = np.zeros(len(share))
     of_slope = away * x_covariance + mean * x2r + bend * (x3r - var * x_covariance)
-    with_slope[linear] = of_slope[linear] / var[linear]
-    per_row = share / n_effective
+    with_slope = np.divide(of_slope, var, out=np.zeros(share.shape), where=linear)
+    per_row = np.divide(share, n_effective, out=np.zeros(share.shape), where=n_effective > 0)
     return OwnPlaces(
-        float(np.sum(per_row * share * square)), per_row * with_mean, per_row * with_slope
+        np.sum(per_row * share * square, axis=-1), per_row * with_mean, per_row * with_slope
     )
 
 

@@ -8,14 +8,16 @@ it is taken together from neighbouring cells, and only where these agree on its 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from rhale_stats.arrays.accumulate import sums_at_edges
 from rhale_stats.arrays.binning import sorting
 from rhale_stats.arrays.moments import MIN_REMAINING, FloatArray, IntArray
+from rhale_stats.arrays.pooled_variance import Occupied
 
 # Neighbouring cells whose skewness is taken together, the smallest number of them, and the cells
 # whose variance is taken together; chosen by simulation (tests/arrays/test_skewness.py).
@@ -38,39 +40,50 @@ def third_cumulant(third_moment: FloatArray, n: FloatArray) -> FloatArray:
 
 
 def of_cells(
-    third: FloatArray, variance: FloatArray, n: FloatArray, sign: float | None = None
+    third: FloatArray,
+    variance: FloatArray,
+    n: FloatArray,
+    sign: float | FloatArray | None = None,
 ) -> FloatArray:
-    """Skewness of the local effects around each cell; 0 where it is not clear.
+    """Skewness of the local effects around each cell, (..., cell); 0 where it is not clear.
 
     ``third`` are the third cumulants of the cells, ``variance`` their variances. Whether it is
     clear is decided by the cells, or is known: ``sign`` is that of the skewness, 0 if unclear.
     """
-    out = np.zeros(len(n))
+    if n.ndim == 1:
+        third, variance, n = third[None], variance[None], n[None]
+        return np.asarray(of_cells(third, variance, n, sign)[0])
+    out = np.zeros(n.shape)
     usable = np.isfinite(third) & (variance > 0) & (n >= MIN_ROWS)
-    if not usable.any() or sign == 0:
+    if not usable.any():
         return out
-    k3, v, rows = third[usable], variance[usable], n[usable]
-    width, few = min(POOLED_CELLS, len(rows)), min(SMOOTHED_CELLS, len(rows))
-    common = np.divide(*_around(np.stack([rows * v, rows]), few))
+    cells = Occupied.of_cells(usable)
+    k3, v, rows = map(cells.first, (third, variance, n))
+    width, few = (np.minimum(cells.n, most) for most in (POOLED_CELLS, SMOOTHED_CELLS))
     with np.errstate(invalid="ignore", divide="ignore"):
-        estimate = np.divide(*_around(np.stack([rows * k3 / common**1.5, rows]), width))
-    clear = _agreed(k3, v, rows, width) if sign is None else estimate * sign > 0
-    out[usable] = np.where(clear & np.isfinite(estimate), estimate, 0.0)
-    return out
+        common = np.divide(*_around(np.stack([rows * v, rows]), few, cells.n))
+        third = np.nan_to_num(rows * k3 / common**1.5)
+        estimate = np.divide(*_around(np.stack([third, rows]), width, cells.n))
+        clear = _agreed(k3, v, rows, width, cells.n) if sign is None else estimate * sign > 0
+    estimate = np.where(clear & np.isfinite(estimate), estimate, 0.0)
+    np.put_along_axis(out, cells.place, estimate, axis=-1)
+    return np.where(usable, out, 0.0)
 
 
-def _agreed(k3: FloatArray, v: FloatArray, rows: FloatArray, width: int) -> NDArray[np.bool_]:
-    """Whether the cells around each agree on the sign of their skewness."""
-    if len(rows) < MIN_CELLS:
-        return np.zeros(len(rows), dtype=bool)
+def _agreed(
+    k3: FloatArray, v: FloatArray, rows: FloatArray, width: IntArray, n: IntArray
+) -> NDArray[np.bool_]:
+    """Whether the cells around each, of the ``n`` first, agree on the sign of their skewness."""
     # Standardised by the cell's own variance: bounded, so that one row does not decide on the sign.
     with np.errstate(over="ignore"):
-        bounded = k3 / v**1.5 * (rows - 2) / np.sqrt(rows * (rows - 1))
-    mean, square = _around(np.stack([bounded, bounded**2]), width) / width
-    spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (width - 1))
+        bounded = np.nan_to_num(k3 / v**1.5 * (rows - 2) / np.sqrt(rows * (rows - 1)))
+    over = np.maximum(width, 1)[:, None]
+    mean, square = _around(np.stack([bounded, bounded**2]), width, n) / over
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0) / (over - 1))
     # Divided among stretches that have no cells in common.
-    tail = SIGNIFICANCE * width / len(rows) / 2
-    return np.asarray(np.abs(mean) > special.stdtrit(width - 1, 1 - tail) * spread)
+    tail = SIGNIFICANCE * width / np.maximum(n, 1) / 2
+    limit = special.stdtrit(over - 1, 1 - tail[:, None])
+    return np.asarray((np.abs(mean) > limit * spread) & (n >= MIN_CELLS)[:, None])
 
 
 def clear_sign(
@@ -125,7 +138,8 @@ def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: i
     few = min(few, n_cells)
 
     def around(values: FloatArray) -> FloatArray:
-        return _around(np.bincount(number, values, n_cells).astype(np.float64), few)
+        in_cells = np.bincount(number, values, n_cells).astype(np.float64)
+        return np.asarray(_around(in_cells[None], np.array([few]), np.array([n_cells]))[0])
 
     total = around(weight)
     away = values - (around(weight * values) / total)[number]
@@ -133,24 +147,34 @@ def _standardised(values: FloatArray, cell: IntArray, weight: FloatArray, few: i
     return np.divide(away, sd, out=np.zeros(len(away)), where=sd > 0)
 
 
-def _around(values: FloatArray, width: int) -> FloatArray:
-    """Sums over ``width`` cells around each, (..., cell); at the ends over those nearest."""
-    n = values.shape[-1]
-    low = np.clip(np.arange(n) - width // 2, 0, n - width)
-    # No differences of running sums: weights may differ by many orders of magnitude.
-    windows = np.lib.stride_tricks.sliding_window_view(values, width, axis=-1)
-    return np.asarray(windows.sum(axis=-1)[..., low])
+def _around(values: FloatArray, width: IntArray, n: IntArray) -> FloatArray:
+    """Sums over ``width`` cells around each, (..., feature, cell); at the ends over those nearest.
+
+    Features have the ``n`` first of the cells; what stands behind these has no meaning.
+    """
+    out = np.empty(values.shape)
+    for size in np.unique(width).tolist():
+        rows = np.flatnonzero(width == size)
+        last = np.maximum(n[rows] - size, 0)[:, None]
+        low = np.clip(np.arange(values.shape[-1]) - size // 2, 0, last)
+        # No differences of running sums: weights may differ by many orders of magnitude.
+        windows = np.lib.stride_tricks.sliding_window_view(values[..., rows, :], size, axis=-1)
+        out[..., rows, :] = windows.sum(axis=-1)[..., np.arange(len(rows))[:, None], low]
+    return out
 
 
 def smooth_variance(variance: FloatArray, n: FloatArray) -> FloatArray:
     """Variances of cells together with their neighbours, as the skewness is standardised by."""
+    if n.ndim == 1:
+        return np.asarray(smooth_variance(variance[None], n[None])[0])
     usable = np.isfinite(variance) & (n > 0)
-    out = np.zeros(len(n))
-    if usable.any():
-        few = min(SMOOTHED_CELLS, int(usable.sum()))
-        rows = n[usable]
-        out[usable] = np.divide(*_around(np.stack([rows * variance[usable], rows]), few))
-    return out
+    cells, out = Occupied.of_cells(usable), np.zeros(n.shape)
+    rows, values = cells.first(n), cells.first(variance)
+    few = np.minimum(cells.n, SMOOTHED_CELLS)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        smooth = np.divide(*_around(np.stack([rows * values, rows]), few, cells.n))
+    np.put_along_axis(out, cells.place, smooth, axis=-1)
+    return np.where(usable, out, 0.0)
 
 
 class Shared(NamedTuple):
@@ -189,7 +213,11 @@ class Skewness(NamedTuple):
 
     @classmethod
     def from_cumulants(
-        cls, third: FloatArray, variance: FloatArray, n: FloatArray, sign: float | None = None
+        cls,
+        third: FloatArray,
+        variance: FloatArray,
+        n: FloatArray,
+        sign: float | FloatArray | None = None,
     ) -> Skewness | None:
         """From third cumulants, variances and numbers of rows; None if no cell has a skewness."""
         skewness = of_cells(third, variance, n, sign)
@@ -232,8 +260,7 @@ class Skewness(NamedTuple):
 
     def of_means(self) -> FloatArray:
         """Skewness of the mean of every cell."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(self.second > 0, self.third / self.second**1.5, 0.0)
+        return _standardised_third(self.second, self.third)
 
     def of_sums(self, weight: FloatArray, least: FloatArray | float = 0.0) -> FloatArray:
         """Skewness of weighted sums of the means of cells, (..., cell) -> (...).
@@ -249,6 +276,26 @@ class Skewness(NamedTuple):
             second = second + pair * (sum_1**2 - sum_2)
             third = third + 3 * twice * (sum_2 * sum_1 - sum_3)
             third = third + thrice * (sum_1**3 - 3 * sum_2 * sum_1 + 2 * sum_3)
-        second = np.maximum(second, least)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(second > 0, third / second**1.5, 0.0)
+        return _standardised_third(np.maximum(second, least), third)
+
+    def at_edges(self, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Skewness of sums at the edges of cells: of cells to the left of an edge, and others.
+
+        These have the weights ``left`` and ``right``, (..., cell) -> (..., edge).
+        """
+        second = sums_at_edges(left**2 * self.second, right**2 * self.second)
+        third = sums_at_edges(left**3 * self.third, right**3 * self.third)
+        return _standardised_third(second, third)
+
+    def in_bins(self, weight: FloatArray, bin_of: IntArray, n_bins: int) -> FloatArray:
+        """Skewness of sums over the cells of bins, (bin,)."""
+        second, third = [
+            np.bincount(bin_of.ravel(), (weight**power * part).ravel(), n_bins)
+            for power, part in ((2, self.second), (3, self.third))
+        ]
+        return _standardised_third(second, third)
+
+
+def _standardised_third(second: NDArray[Any], third: NDArray[Any]) -> FloatArray:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(second > 0, third / second**1.5, 0.0)

@@ -143,7 +143,7 @@ def _test_bins(row: FeatureResult, null: str) -> Wald:
     if cells is None:
         return Wald(reason=meaning.NO_ROWS)
     variance = cells.effect_variance()
-    selection = BinSelection.of_feature(row, (bin_degrees(row, cells) > 0) & (variance >= 0))
+    selection = BinSelection.of_feature(row, (cells.effect_degrees() > 0) & (variance >= 0))
     if selection.dimension(null) <= 0:
         return Wald(df=0.0, reason=meaning.NO_ROWS)
     noise = noise_in_the_middle(row)

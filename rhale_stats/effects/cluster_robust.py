@@ -149,7 +149,7 @@ def _noise_or_equal(fit: CurveErrors) -> accumulate.Noise:
 def _place_variance(fit: CurveErrors) -> float:
     """Variance of the mean of the curve over the rows, if these were independent."""
     if fit.places is not None:
-        return fit.places.alone
+        return float(fit.places.alone)
     assert fit.level_share is not None
     centre = np.average(fit.curve, weights=fit.level_share)
     spread = float(np.average((fit.curve - centre) ** 2, weights=fit.level_share))
@@ -674,7 +674,7 @@ def blocks(cells: CurveCells, cell: IntArray, group: IntArray) -> IntArray:
     If a cell has one group only, its residuals sum to 0, and its mean would appear to have no
     error. ``cell`` and ``group`` are those of rows, or of all pairs that have rows.
     """
-    if len(cells.bin) == cells.n_bins():
+    if len(cells.bin) == cells.n_bins:
         return np.arange(len(cells.bin))
     pairs = np.unique(np.stack([cell, group]), axis=1)
     of_cell = np.split(pairs[1], np.searchsorted(pairs[0], np.arange(1, len(cells.bin))))
@@ -735,8 +735,10 @@ def group_errors(row: FeatureResult, fit: CurveErrors, clusters: Groups) -> Esti
     of_cells = of_bins if row.is_categorical else clusters.influences(row)
     of_effect = effect_influences(of_cells.sums, fit.cells)
     effect_cov = (of_effect.T @ of_effect).toarray()
-    of_means = np.asarray(of_cells.sums.mean.power(2).sum(axis=0), dtype=np.float64)
-    effect_cov[np.diag_indices_from(effect_cov)] += choice_variance(row, fit, of_means)
+    if row.has_cells:
+        of_means = np.asarray(of_cells.sums.mean.power(2).sum(axis=0), dtype=np.float64)
+        chosen = choice_variance(row.together, row.position, of_means)
+        effect_cov[np.diag_indices_from(effect_cov)] += chosen
     effect_cov[few] = effect_cov[:, few] = np.nan
     # At all edges of cells, because the curve is not straight within a bin.
     edges, on_curve = fit.pieces.edges, of_cells.on_curve(fit)
@@ -830,7 +832,7 @@ def _effect_overlap(of_cells: Grouped, fit: CurveErrors) -> FloatArray:
     # Without any spread, as if all rows had one variance.
     parts = np.where(total > 0, parts, alike)
     total = np.bincount(cells.bin, parts)[cells.bin]
-    shares = np.zeros((cells.n_bins(), len(parts)))
+    shares = np.zeros((cells.n_bins, len(parts)))
     shares[cells.bin, np.arange(len(parts))] = parts / np.where(total > 0, total, 1.0)
     return np.asarray(shares @ of_cells.unit_overlap() @ shares.T)
 

@@ -23,7 +23,7 @@ from rhale_stats.effects.cluster_robust import (
     centres,
     units_of_rows,
 )
-from rhale_stats.effects.errors import check_has_errors, opened
+from rhale_stats.effects.errors import check_has_errors, with_std_error
 from rhale_stats.effects.fit import (
     CURVE_TARGETS,
     SOURCE,
@@ -31,6 +31,7 @@ from rhale_stats.effects.fit import (
     bends,
     curve_covariance,
     curve_degrees,
+    features_of,
     source_of_errors,
 )
 from rhale_stats.effects.provenance import check_same_rows
@@ -87,14 +88,15 @@ def relative_to(effect: xr.Dataset, value: Any) -> xr.Dataset:
     target = "difference from the curve at the reference"
     if not has_moments(effect) or not row.sizes["bin"]:
         return out
-    with_errors, (feature,) = opened(effect)
+    effect_with_errors = with_std_error(effect)
+    (feature,) = features_of(effect_with_errors)
     results = _intervals(feature, value, effect)
     for interval, ends in results.items():
         template = effect.get(interval, effect.get("curve_ci", effect.get("curve_band")))
         attrs = {} if template is None else dict(template.attrs)
         values = padded([ends], (effect.sizes["edge"], 2))
         out[interval] = (("feature", "edge", "ci_bound"), values, {**attrs, "target": target})
-    return out.assign_coords(ci_bound=with_errors.get("ci_bound", ["lower", "upper"]))
+    return out.assign_coords(ci_bound=effect_with_errors.get("ci_bound", ["lower", "upper"]))
 
 
 def _value(row: FeatureResult, value: Any) -> Any:

@@ -566,7 +566,7 @@ def _placed(values: FloatArray, key: str, row: FeatureResult, fit: CurveErrors) 
 def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArray]:
     in_bins = spread_degrees(row)
     return {
-        "effect": bin_degrees(row, fit.cells),
+        "effect": bin_degrees(row),
         "slope": group_degrees(row, "slope") if "slope_df" in row else in_bins,
         "heterogeneity": in_bins,
         "curve": curve_degrees(row, fit, fit.pieces.edges),

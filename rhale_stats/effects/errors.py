@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import accumulate, influence
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.moments import FloatArray, ResidualMoments
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.cluster_robust import (
     MIN_GROUPS,
     Clusters,
@@ -27,7 +26,6 @@ from rhale_stats.effects.fit import (
     SKEWNESS,
     SOURCE,
     TARGETS,
-    Feature,
     curve_target,
     effect_variance,
     features_of,
@@ -36,9 +34,18 @@ from rhale_stats.effects.fit import (
 )
 from rhale_stats.effects.spread import spread_errors
 from rhale_stats.models.parametric import Fitted
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.checks import check_effect, check_local, is_chunked
 from rhale_stats.schema.curves import CurveErrors
-from rhale_stats.schema.feature_result import FeatureResult, Result, has_moments, one_feature
+from rhale_stats.schema.feature_result import (
+    FeatureResult,
+    Result,
+    all_features,
+    each_feature,
+    has_moments,
+    keep_features,
+    one_feature,
+)
 from rhale_stats.schema.features import given_feature, is_of_outcome, stores_errors
 from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.padding import Estimates, pad_features
@@ -66,14 +73,14 @@ def errors_at(row: FeatureResult, z: FloatArray) -> dict[str, Any]:
     inside = (z >= edges[0]) & (z <= edges[-1])
     k = bin_index(edges, z)
     if has_moments(row) and "n_groups" not in row.attrs:
-        fit = row.fit
-        residuals = row.residuals
-        noise = row.bin_noise
-        effect_se, slope_se = np.sqrt(effect_variance(row, fit)), np.sqrt(noise.slope)
+        fit, noise, together = row.fit, row.bin_noise, row.together
+        effect_se = np.sqrt(row.of_bins(effect_variance(together)))
+        slope_se = np.sqrt(noise.slope)
         shared = _covariance_of(row, effect_se, slope_se)
         if shared is None:
             shared = noise.covariance + row.pieces.away() * noise.slope
-        spread_se, average_se = spread_and_average_errors(row, residuals)
+        spread_se = row.of_bins(heterogeneity_errors(together))
+        average_se = float(average_errors(together)[row.position])
         ends = fit.pieces.edges
         has_curve = (z >= ends[0]) & (z <= ends[-1])
         curve_se = np.full(len(z), np.nan)
@@ -149,7 +156,7 @@ def std_error(
         return effect  # of the outcome, by groups or by parameters: as they were made
     if local is not None:
         local = check_local(local, in_chunks=fitted is None)
-    out = _add_errors(_check_moments(without_parts(effect)), None, local, groups)
+    out = _add_errors(_check_moments(without_parts(effect)), local, groups)
     if fitted is None or fitted.uncertainty == "rows":
         return out
     if local is None:
@@ -160,16 +167,6 @@ def std_error(
             )
         raise ValueError(f"local must be given with model; got None. Use {how}.")
     return with_parameters(out, local, groups, fitted)
-
-
-def opened(effect: xr.Dataset) -> tuple[xr.Dataset, list[Feature]]:
-    """The effect with its standard errors, which may be made here, and its features unpacked."""
-    effect = check_effect(effect)
-    check_has_errors(effect)
-    features = features_of(effect)
-    if "curve_se" in effect:
-        return effect, features
-    return _add_errors(effect, features, None, None), features
 
 
 def _check_moments(effect: xr.Dataset) -> xr.Dataset:
@@ -189,14 +186,12 @@ def _check_moments(effect: xr.Dataset) -> xr.Dataset:
 
 def _add_errors(
     effect: xr.Dataset,
-    features: Sequence[Feature] | None,
     local: xr.Dataset | None,
     groups: GroupsOrDesign | None,
 ) -> xr.Dataset:
-    """The effect with standard errors of all features, which may have been unpacked before."""
+    """The effect with standard errors of all features."""
     levels = categorical_features(effect)
     clusters: Groups | None = None
-    features = features or features_of(effect)
     if groups is None:
         if levels and stores_errors(effect):
             raise ValueError(
@@ -205,7 +200,7 @@ def _add_errors(
                 f"parameters. Make it again."
             )
         source = SOURCE
-        rows = [_feature_errors(*feature) for feature in features]
+        arrays = _row_errors(effect)
     else:
         if local is None:
             raise ValueError(
@@ -215,14 +210,14 @@ def _add_errors(
         kind = GroupsInChunks if is_chunked(local) else Clusters
         clusters = kind.of_effect(local, effect, groups)
         source = clusters.source
-        rows = errors_of_groups(features, clusters)
+        rows = errors_of_groups(features_of(effect), clusters)
         n_each = [float(np.max(row.get("effective_groups", np.inf))) for row in rows]
         effective = min(filter(np.isfinite, n_each), default=np.inf)
         if effective < MIN_GROUPS:
             _warn_of_few(clusters.n_groups, effective)
             source += f" (worth {effective:.1f} of one size)"
-    arrays = pad_features(rows, effect.sizes)
-    _add_numerical_error(features, effect, arrays)
+        arrays = pad_features(rows, effect.sizes)
+    _add_numerical_error(effect, arrays)
     facts = {"source": source, "kind": "central limit theorem"}
     of_curve = curve_target(str(effect.attrs["centering"]))
     targets = {**TARGETS, "curve_se": of_curve, "curve_cov": of_curve}
@@ -242,7 +237,7 @@ def _add_errors(
             name: variable(name, array, target=targets[name], **facts)
             for name, array in arrays.items()
         }
-        | spread_errors([row for row, _ in features], effect, clusters),
+        | spread_errors(effect, clusters),
     )
     if clusters is not None:
         # Degrees of freedom are one less.
@@ -253,48 +248,58 @@ def _add_errors(
     # What earlier groups left behind.
     out.attrs.pop("n_groups", None)
     out = without(out, "feature_n_groups", *GROUP_DEGREES)
-    return out if levels else without(out, *GROUP_COVARIANCES)
+    out = out if levels else without(out, *GROUP_COVARIANCES)
+    keep_features(out, effect)
+    return out
 
 
-def _feature_errors(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
-    """Standard errors of one feature, by name; all NaN where there is no bin."""
-    if fit is None:
-        names = [name for name in TARGETS if "slope" in row or "slope" not in name]
-        return dict.fromkeys(names, np.nan)
-    if row.is_categorical:
-        return _level_errors(row)
-    zero_start = influence.loadings(fit.pieces, fit.pieces.edges, "start")
-    start = np.sqrt(influence.variance(zero_start, influence.parts(zero_start, fit.noise)))
-    loadings = fit.loadings(fit.pieces.edges)
-    variance, of_effects = fit.variances(loadings)
-    residuals = row.residuals
-    spread_se, of_average = spread_and_average_errors(row, residuals)
-    skewed = fit.cells.skewness()
-    return {
-        "effect_se": np.sqrt(effect_variance(row, fit)),
-        **({"slope_se": np.sqrt(row.bin_noise.slope)} if "slope" in row else {}),
-        "heterogeneity_se": spread_se,
-        "curve_se": fit.cells.at_edges(np.sqrt(variance)),
-        "curve_se_start": fit.cells.at_edges(start),
-        "average_effect_se": of_average,
-        **row_skewness(row, fit, skewed, loadings, (of_effects, variance)),
+def _row_errors(effect: xr.Dataset) -> dict[str, FloatArray]:
+    """Standard errors by rows of all features, by name, as they are in the Dataset."""
+    together = all_features(effect)
+    start = influence.edge_loadings(together.pieces_of_curves, "start")
+    start_parts = [influence.parts(side, together.noise_of_curves) for side in start]
+    of_bins = {
+        "effect_se": np.sqrt(effect_variance(together)),
+        **({"slope_se": np.sqrt(together.bin_noise.slope)} if "slope" in effect else {}),
+        "heterogeneity_se": heterogeneity_errors(together),
     }
+    at_edges = {
+        "curve_se": together.variance_at_edges,
+        "curve_se_start": accumulate.sums_at_edges(*start_parts),
+    }
+    errors = {
+        **{name: together.padded(values) for name, values in of_bins.items()},
+        **{name: together.known_at_edges(np.sqrt(values)) for name, values in at_edges.items()},
+        "average_effect_se": average_errors(together),
+        **row_skewness(together),
+    }
+    for feature in np.flatnonzero(together.has_levels).tolist():
+        for name in SKEWNESS:
+            errors[name][feature] = np.nan
+        for name, values in _level_errors(one_feature(effect, feature)).items():
+            place: tuple[int | slice, ...] = (feature, *map(slice, np.shape(values)))
+            errors[name][place] = values
+    return errors
 
 
-def spread_and_average_errors(
-    row: FeatureResult, residuals: ResidualMoments
-) -> tuple[FloatArray, float]:
-    """Standard errors of the heterogeneities of one feature's bins, and of its average effect."""
-    n, share = row.n_effective, row.weight_share
-    by_squares = row.squares
-    pieces, variance = row.pieces, row["heterogeneity"].values ** 2
-    spread_se = accumulate.heterogeneity_se(variance, residuals.fourth_moment, n)
-    if by_squares is None:
-        squares = accumulate.mean_square(variance, pieces, n)
-        return spread_se, accumulate.average_effect_se(pieces.mean, squares, share, n)
+def heterogeneity_errors(together: AllFeatures) -> FloatArray:
+    """Standard errors of the heterogeneities of all bins, (bin,)."""
+    n, fourth = together.n_effective, together.residuals.fourth_moment
+    spread_se = accumulate.heterogeneity_se(together.heterogeneity**2, fourth, n)
+    if together.squares is None:
+        return spread_se
     with np.errstate(invalid="ignore", divide="ignore"):
-        spread_se = spread_se * np.sqrt(n / spread_rows(row))
-    return spread_se, accumulate.weighted_average_se(pieces, by_squares, n)
+        return np.asarray(spread_se * np.sqrt(n / spread_rows(together)))
+
+
+def average_errors(together: AllFeatures) -> FloatArray:
+    """Standard errors of the average effects of all features, (feature,)."""
+    n, bins = together.padded(together.n_effective, 0.0), together.pieces
+    if together.squares is not None:
+        return accumulate.weighted_average_se(bins, together.padded(together.squares, 0.0), n)
+    variance = together.padded(together.heterogeneity**2)
+    squares = accumulate.mean_square(variance, bins, n)
+    return accumulate.average_effect_se(bins.mean, squares, bins.share, n)
 
 
 def _level_errors(row: FeatureResult) -> Estimates:
@@ -314,7 +319,7 @@ def _level_errors(row: FeatureResult) -> Estimates:
 
 def vcov(effect: xr.Dataset, feature: str | int | None = None, what: str = "curve") -> xr.DataArray:
     """`vcov` of the effects or of the curve of one feature."""
-    effect = with_std_error(check_effect(effect))
+    effect = with_std_error(effect)
     feature = given_feature(feature, "vcov(effect, 'dose')", effect)
     row = one_feature(effect, feature)
     dim = "edge" if what == "curve" else "bin"
@@ -359,9 +364,10 @@ def check_has_errors(effect: xr.Dataset) -> None:
 
 
 def with_std_error(effect: xr.Dataset) -> xr.Dataset:
-    """The effect with standard errors of its own estimator."""
-    _check_not_debiased(effect)
-    return effect if "curve_se" in effect else std_error(effect)
+    """The effect with its standard errors, which may be made here."""
+    effect = check_effect(effect)
+    check_has_errors(effect)
+    return effect if "curve_se" in effect else _add_errors(effect, None, None)
 
 
 def _check_not_debiased(effect: xr.Dataset) -> None:
@@ -382,16 +388,14 @@ def _warn_of_few(n_groups: int, effective: float) -> None:
     )
 
 
-def _add_numerical_error(
-    features: Sequence[Feature], effect: xr.Dataset, arrays: dict[str, FloatArray]
-) -> None:
+def _add_numerical_error(effect: xr.Dataset, arrays: dict[str, FloatArray]) -> None:
     """Add numerical errors of the mean to standard errors: of a curve, along the axis."""
     error = effect["numerical_error"].values if "numerical_error" in effect else np.zeros(1)
     if not error.any():
         return
     edges, how = effect["edge_value"].values, effect.attrs["centering"]
     if how in ("mean", "integral"):
-        means = [float(np.nansum(row.weight_share * row.x_mean)) for row, _ in features]
+        means = [float(np.nansum(row.weight_share * row.x_mean)) for row in each_feature(effect)]
         centre = np.array(means)[:, None]
     else:
         centre = edges[:, :1] if how == "start" else np.array([[float(how)]])

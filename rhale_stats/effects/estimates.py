@@ -501,7 +501,9 @@ def feature_estimates(
             "robust_third_cumulant": squares.third,
             "error_rows": squares.rows,
         }
-    x_variance = accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
+    x_variance = float(
+        accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
+    )
     estimates["heterogeneity_output"] = accumulate.heterogeneity_output(variance, x_variance, share)
     curve = centred_curve(fine_pieces, fine_pieces.edges, centering)
     return estimates | {"curve": curve} | ({} if along is None else _squares_of(along))

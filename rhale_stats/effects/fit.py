@@ -10,11 +10,11 @@ import xarray as xr
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays.adaptive import Along, added_variance
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.influence import Loadings
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.bins.description import has_fact
-from rhale_stats.schema.curves import CurveCells, CurveErrors, interpolation
+from rhale_stats.schema.all_features import AllFeatures
+from rhale_stats.schema.curves import CurveErrors, interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.variables import EFFECT_VARIABLES
@@ -127,55 +127,66 @@ def curve_covariance(row: FeatureResult, fit: CurveErrors, z: FloatArray) -> Flo
     return np.asarray(total - mixed - mixed.T + bend @ row["slope_cov"].values @ bend.T)
 
 
-def bin_degrees(row: FeatureResult, cells: CurveCells | None = None) -> FloatArray:
+def bin_degrees(row: FeatureResult) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
-    if not row.sizes["bin"]:
-        return np.zeros(0)
     if row.stores_errors:
         return group_degrees(row, "effect")
-    cells = row.curve_cells if cells is None else cells
-    return cells.effect_degrees() if cells.shared else cells.degrees
+    together = row.together
+    cells = together.bins_as_cells if row.is_categorical else together.cells
+    return row.of_bins(cells.effect_degrees())
 
 
 def spread_degrees(row: FeatureResult) -> FloatArray:
     """Degrees of freedom of the spread in one feature's bins."""
     if row.stores_errors:
         return group_degrees(row, "heterogeneity")
-    n = row.n_effective
-    degrees = np.maximum(n - 1 - (row.slopes != 0), 0)
-    if "squares" in row:
+    return row.of_bins(row_spread_degrees(row.together))
+
+
+def row_spread_degrees(together: AllFeatures) -> FloatArray:
+    """Degrees of freedom of the spread by rows, of all features, (bin,)."""
+    n = together.n_effective
+    degrees = np.maximum(n - 1 - (together.slopes != 0), 0)
+    if together.squares is not None:
         # The share of the rows that they are is that of their numbers.
-        degrees = degrees * np.divide(spread_rows(row), n, out=np.ones(len(n)), where=n > 0)
+        counted = spread_rows(together)
+        degrees = degrees * np.divide(counted, n, out=np.ones(len(n)), where=n > 0)
     return np.asarray(degrees)
 
 
-def spread_rows(row: FeatureResult) -> FloatArray:
-    """Effective number of rows that the squares of local effects count as, by bin.
+def spread_rows(together: AllFeatures) -> FloatArray:
+    """Effective number of rows that the squares of local effects count as, (bin,).
 
     By squared precision weights the variance of a mean of squares can be another than of so many
     rows of equal weight (math [24]).
     """
-    n = np.asarray(row.n_effective, dtype=np.float64)
-    squares = row.squares
-    if squares is None or row.is_categorical:
+    n = np.asarray(together.n_effective, dtype=np.float64)
+    squares = together.squares
+    if squares is None:
         return n
     with np.errstate(invalid="ignore", divide="ignore"):
-        m2 = row["heterogeneity"].values ** 2 * (1 - (1 + (row.slopes != 0)) / n)
+        m2 = together.heterogeneity**2 * (1 - (1 + (together.slopes != 0)) / n)
         variance = squares[:, 11] - 2 * m2 * squares[:, 10] + m2**2
-        usual = row.residuals.fourth_moment - m2**2
+        usual = together.residuals.fourth_moment - m2**2
         is_known = (usual > 1e-9 * m2**2) & (variance > 0)
-        return np.where(is_known, n * usual / np.where(is_known, variance, 1.0), n)
+        counted = np.where(is_known, n * usual / np.where(is_known, variance, 1.0), n)
+    return np.where(together.has_levels[together.feature], n, counted)
 
 
 def row_degrees(row: FeatureResult) -> float:
     """Degrees of freedom of one feature's mean over the rows."""
     if row.stores_errors:
         return float(group_degrees(row, "average_effect"))
-    n, share = row.n_effective, row.weight_share
     if row.is_categorical:
-        n, share = row["n_level_effective"].values, row["level_share"].values
-    occupied = share > 0
-    return float(1 / np.sum(share[occupied] ** 2 / n[occupied]) - 1) if occupied.any() else np.nan
+        share, n = row["level_share"].values, row["n_level_effective"].values
+        return float(accumulate.rows_together(share, n)) - 1
+    return float(average_degrees(row.together)[row.position])
+
+
+def average_degrees(together: AllFeatures) -> FloatArray:
+    """Degrees of freedom of the means over the rows, of features on an axis, (feature,)."""
+    n = together.padded(together.n_effective, 0.0)
+    return np.asarray(accumulate.rows_together(together.pieces.share, n) - 1)
 
 
 def noise_in_the_middle(row: FeatureResult) -> accumulate.Noise:
@@ -202,56 +213,63 @@ def includes_choice(effect: Result) -> bool:
     return has_fact(effect.attrs["bin_rule"], "places_edges")
 
 
-def effect_variance(row: FeatureResult, fit: CurveErrors) -> FloatArray:
-    """Variances of the effects of one feature's bins, about the targets of these bins."""
-    return fit.cells.effect_variance() + choice_variance(row, fit, fit.cells.noise.mean)
+def effect_variance(together: AllFeatures) -> FloatArray:
+    """Variances of the effects of all bins, about the targets of these bins, (bin,)."""
+    variance, of_means = together.cells.effect_variance(), together.cells.noise.mean
+    for feature in np.flatnonzero((together.n_bins > 1) & ~together.has_levels).tolist():
+        variance[together.bins_of(feature)] += choice_variance(
+            together, feature, of_means[feature, : together.n_edges[feature] - 1]
+        )
+    return variance
 
 
-def choice_variance(row: FeatureResult, fit: CurveErrors, of_means: FloatArray) -> FloatArray:
+def choice_variance(together: AllFeatures, feature: int, of_means: FloatArray) -> FloatArray:
     """math [24]: what chosen edges add to the variances of the effects of one feature's bins.
 
-    ``of_means`` are the variances of the means of the cells.
+    ``of_means`` are the variances of the means of its cells.
     """
-    cells, bins = fit.cells, row.pieces
-    if not includes_choice(row) or not row.has_cells:
-        return np.zeros(row.sizes["bin"])
-    along = Along.from_cells(cells.pieces.edges, cells.pieces.mean, of_means, cells.n_effective)
-    ends = np.stack([bins.edges[:-1], bins.edges[1:]])
-    at_ends = bins.mean + bins.slope * (ends - bins.x_mean)
-    return added_variance(along, cells.bin, at_ends, bins.slope)
+    n_bins, n_cells = int(together.n_bins[feature]), len(of_means)
+    if not includes_choice(together.source) or not together.along_axis:
+        return np.zeros(n_bins)
+    cells, lines = together.cells, together.pieces
+    mean, rows = [values[feature, :n_cells] for values in (cells.pieces.mean, cells.n_effective)]
+    bin_of = cells.bin[feature, :n_cells]
+    edges = lines.edges[feature, : n_bins + 1]
+    level, slope, x_mean = [
+        values[feature, :n_bins] for values in (lines.mean, lines.slope, lines.x_mean)
+    ]
+    at_ends = level + slope * (np.stack([edges[:-1], edges[1:]]) - x_mean)
+    along = Along.from_cells(together.edges[feature, : n_cells + 1], mean, of_means, rows)
+    return added_variance(along, bin_of - bin_of[0], at_ends, slope)
 
 
 # --- skewness of the errors of effects ------------------------------------------------------------
 
 
-def row_skewness(
-    row: FeatureResult,
-    fit: CurveErrors,
-    cells_skewness: Skewness | None,
-    loadings: Loadings,
-    of_curve: tuple[FloatArray, FloatArray],
-) -> Estimates:
-    """Skewness of errors by rows, by name, from that of cells.
-
-    ``loadings`` are those of the curve at edges of cells, ``of_curve`` its variances there: of the
-    errors of the effects, and of all.
-    """
-    cells = fit.cells
-    if cells_skewness is None:
-        return _named(row, fit, None)
-    share = np.nan_to_num(cells.pieces.share)
-    within = float(np.nansum(share**2 * cells.noise.mean))
-    away = (cells.pieces.mean - float(row["average_effect"])) ** 2
-    between = float(np.nansum(share**2 * away / cells.n_effective))
-    of_bins = _by_bin(cells.loading[0], cells.bin)
-    on_stretch = cells_skewness.part(cells.stretch)
-    return _named(
-        row,
-        fit,
-        cells_skewness.of_sums(of_bins),
-        on_stretch.of_sums(loadings.level) * _part(*of_curve),
-        float(cells_skewness.of_sums(share) * _part(np.array(within), np.array(within + between))),
-    )
+def row_skewness(together: AllFeatures) -> dict[str, FloatArray]:
+    """Skewness of errors by rows of all features, by name, as it is in the Dataset."""
+    cells, skewed = together.cells, together.cells.skewness()
+    sizes = len(together.feature), together.edges.shape, together.n_features
+    of_bins, at_edges, of_average = [np.zeros(size) for size in sizes]
+    if skewed is not None:
+        left, right = together.loadings
+        total = accumulate.sums_at_edges(*together.parts_at_edges)
+        share = np.nan_to_num(cells.pieces.share)
+        within = np.nansum(share**2 * cells.noise.mean, axis=-1)
+        away = cells.pieces.mean - together.variables["average_effect"].values[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            between = np.nansum(share**2 * away**2 / cells.n_effective, axis=-1)
+        feature = np.arange(together.n_features)[:, None] + np.zeros(share.shape, dtype=np.int64)
+        of_bins = skewed.in_bins(cells.loading[0], cells.bin, cells.n_bins)
+        at_edges = skewed.at_edges(left.level, right.level)
+        at_edges = at_edges * _part(total, together.variance_at_edges)
+        of_average = skewed.in_bins(share, feature, together.n_features)
+        of_average = of_average * _part(within, within + between)
+    return {
+        "effect_skewness": together.padded(of_bins),
+        "curve_skewness": together.known_at_edges(at_edges),
+        "average_effect_skewness": np.where(together.n_bins > 0, of_average, np.nan),
+    }
 
 
 def group_skewness(

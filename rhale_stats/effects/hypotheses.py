@@ -30,7 +30,7 @@ from rhale_stats.effects.delta_method import (
     row_covariances,
     row_influences,
 )
-from rhale_stats.effects.errors import opened, vcov, with_std_error
+from rhale_stats.effects.errors import vcov, with_std_error
 from rhale_stats.effects.fit import bin_degrees, features_of, group_overlap, noise_in_the_middle
 from rhale_stats.effects.intervals import estimates
 from rhale_stats.effects.provenance import check_same_rows
@@ -482,7 +482,7 @@ def for_hypotheses(
         return _average_effects(effect, feature, local, groups)
     effect = check_effect(effect)
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", effect)
-    effect, features = opened(effect.isel(feature=[feature_position(effect, feature)]))
+    effect = with_std_error(effect.isel(feature=[feature_position(effect, feature)]))
     row, fit = features_of(effect)[0]
     if estimand == "slope":
         return _along_axis(effect, row, fit)
@@ -495,7 +495,7 @@ def for_hypotheses(
         names,
         np.asarray(row[estimate].values, dtype=np.float64),
         covariance.values,
-        np.asarray(estimates(effect, features)[estimate].degrees)[0][: len(covariance)],
+        np.asarray(estimates(effect)[estimate].degrees)[0][: len(covariance)],
         str(effect[estimand].attrs["units"]),
         str(covariance.attrs["source"]),
         f"the effects of {row.name}" if estimand == "effect" else f"the curve of {row.name}",
@@ -578,7 +578,7 @@ def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None)
     away[np.flatnonzero(np.diff(k) == 0)] *= -1
     of_effect = np.eye(n_bins)[k]
     loadings = np.hstack([of_effect, away[:, None] * of_effect])
-    parts, degrees = row_covariances(row, fit), np.asarray(bin_degrees(row, fit.cells))
+    parts, degrees = row_covariances(row, fit), np.asarray(bin_degrees(row))
     shared = parts["effect_slope"]
     covariance = np.block([[parts["effect"], shared], [shared.T, parts["slope"]]])
     return Estimates(
@@ -598,8 +598,8 @@ def _average_effects(
     effect: xr.Dataset, feature: Any, local: xr.Dataset | None, groups: Any
 ) -> Estimates:
     """Average effects of all features; their correlations are those of the rows, or of groups."""
-    effect, features = opened(effect)
-    average = estimates(effect, features)["average_effect"]
+    effect = with_std_error(effect)
+    average = estimates(effect)["average_effect"]
     refuse_beside("of='average_effect', which is of all features", feature=feature)
     if local is None:
         raise ValueError(
@@ -607,7 +607,11 @@ def _average_effects(
             "come from the same rows. Pass the local effects that effect was made from."
         )
     influences = np.concatenate(
-        [_influences(effect, *part, "average_effect", local, groups) for part in features], axis=1
+        [
+            _influences(effect, *part, "average_effect", local, groups)
+            for part in features_of(effect)
+        ],
+        axis=1,
     )
     return Estimates(
         feature_names(effect),

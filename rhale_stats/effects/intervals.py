@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import xarray as xr
 
 from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.effects.errors import opened
+from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import (
     GROUP_DEGREES,
     SOURCE,
     Feature,
+    average_degrees,
     bin_degrees,
     curve_degrees,
-    group_degrees,
+    features_of,
     row_degrees,
+    row_spread_degrees,
     source_of_errors,
     spread_degrees,
     spread_rows,
@@ -39,8 +41,9 @@ from rhale_stats.inference.estimate import (
     with_intervals,
 )
 from rhale_stats.parallel import cpus, in_threads, one_blas_thread
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.curves import CurveErrors
-from rhale_stats.schema.feature_result import FeatureResult, has_moments
+from rhale_stats.schema.feature_result import FeatureResult, all_features, has_moments, one_feature
 from rhale_stats.schema.features import is_grouped, own_facts, stores_errors
 from rhale_stats.schema.padding import Estimates, pad_features, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable, with_variables, without
@@ -59,13 +62,14 @@ def confint(
     method: str | None = None,
 ) -> xr.Dataset:
     """`confint` of effects in bins and of their curve, pointwise."""
-    effect, features = opened(effect)
+    effect = with_std_error(effect)
     chosen = chosen_method(method, boot, ("normal", *intervals.METHODS))
     if chosen == "normal":
-        return confint_of(effect, features, level)
+        return confint_of(effect, level)
     # Some of its variables may have been selected.
     some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
     boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
+    features = features_of(effect)
     results = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
     effect = without(effect, "spread_ci", "curve_ci")
@@ -73,35 +77,36 @@ def confint(
     spreads = {name: results.pop(name) for name in of_spread if name in results}
     out = with_intervals(effect, results | _missing_effect(effect), level, chosen)
     out = with_intervals(out, spreads, level, "bca") if spreads else out
-    return _along_edges(out, [row for row, _ in features], "curve_ci", "bin_edge")
+    return _at_all_edges(out, [row for row, _ in features])
 
 
-def confint_of(effect: xr.Dataset, features: Sequence[Feature], level: float) -> xr.Dataset:
-    """The effect with intervals by its standard errors; its features are unpacked."""
-    rows = [row for row, _ in features]
-    results = estimates(effect, features) | _missing_effect(effect) | spread_estimate(effect, rows)
+def confint_of(effect: xr.Dataset, level: float) -> xr.Dataset:
+    """The effect with intervals by its standard errors."""
+    results = estimates(effect) | _missing_effect(effect) | spread_estimate(effect)
     out = with_intervals(without(effect, "spread_ci"), results, level, "normal")
-    return _along_edges(out, rows, "spread_ci", "stretch")
+    if "stretch" not in out.dims:
+        return out
+    short = out.variables["spread_ci"]
+    together = all_features(effect)
+    is_stretch = np.isfinite(together.by_feature(together.spread_sums.n_obs))
+    ends = together.in_cells(short.values[is_stretch])
+    along = {"spread_ci": xr.Variable(("feature", "edge", "ci_bound"), ends, short.attrs)}
+    return with_variables(without(out, "spread_ci"), along)
 
 
-def _along_edges(
-    result: xr.Dataset, rows: Sequence[FeatureResult], name: str, dim: str
-) -> xr.Dataset:
-    """The result with intervals along all edges that were made in stretches, or at edges of bins.
+def _at_all_edges(result: xr.Dataset, rows: Sequence[FeatureResult]) -> xr.Dataset:
+    """The result with intervals of the curve along all edges that were made at those of bins.
 
     The same where there are none.
     """
-    if dim not in result.dims:
+    if "bin_edge" not in result.dims:
         return result
-    short, each = result.variables[name], []
-    for row, ends in zip(rows, short.values, strict=True):
-        if dim == "stretch":
-            each.append(row.in_cells(ends[: len(row.spread_starts)]))
-        else:
-            each.append(row.along_edges(ends[: len(row.bin_edges)]))
+    short = result.variables["curve_ci"]
+    pairs = zip(rows, short.values, strict=True)
+    each = [row.along_edges(ends[: len(row.bin_edges)]) for row, ends in pairs]
     along = padded(each, [result.sizes["edge"], 2])
-    variables = {name: xr.Variable(("feature", "edge", "ci_bound"), along, short.attrs)}
-    return with_variables(without(result, name), variables)
+    variables = {"curve_ci": xr.Variable(("feature", "edge", "ci_bound"), along, short.attrs)}
+    return with_variables(without(result, "curve_ci"), variables)
 
 
 def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
@@ -109,30 +114,56 @@ def with_own_intervals(effect: xr.Dataset) -> xr.Dataset:
     return effect if "curve_ci" in effect or not has_moments(effect) else confint(effect)
 
 
-def estimates(effect: xr.Dataset, features: Sequence[Feature]) -> dict[str, Estimate]:
+def estimates(effect: xr.Dataset) -> dict[str, Estimate]:
     """All that has a standard error, with its degrees of freedom."""
     results = _with_errors(effect, [name for name in WITH_ERRORS if f"{name}_se" in effect])
-    each = [_degrees(*feature) for feature in features]
-    rows = [{name: degrees[name] for name in results} for degrees in each]
-    degrees = pad_features(rows, effect.sizes)
+    together, by_rows = all_features(effect), not stores_errors(effect)
+    degrees = _row_degrees(effect, together) if by_rows else _stored_degrees(effect, results)
     out = {name: estimate._replace(degrees=degrees[name]) for name, estimate in results.items()}
     spread = out["heterogeneity"]._replace(log=True)
-    if has_moments(effect) and not stores_errors(effect):
-        shape = [effect.sizes["bin"]]
-        of_rows = [
-            (row.residuals.third_moment, row.residuals.fourth_moment, row.n_effective)
-            for row, _ in features
-        ]
-        third, fourth, n = [padded(each, shape) for each in zip(*of_rows, strict=True)]
-        moments = CentralMoments(third, fourth, n)
-        if "squares" in effect:
-            counted = padded([spread_rows(row) for row, _ in features], shape)
-            moments = moments._replace(n=counted, n_effective=n)
+    if has_moments(effect) and by_rows:
+        residuals, n = together.residuals, together.n_effective
+        each = residuals.third_moment, residuals.fourth_moment, n
+        moments = CentralMoments(*map(together.padded, each))
+        if together.squares is not None:
+            counted = together.padded(spread_rows(together))
+            moments = moments._replace(n=counted, n_effective=moments.n)
         spread = spread._replace(moments=moments)
     elif is_grouped(effect) and "parameters" not in effect.attrs and spread.se is not None:
         raised = intervals.shared_error(spread.values, spread.se, np.asarray(spread.degrees))
         spread = spread._replace(se=raised)
     return out | {"heterogeneity": spread}
+
+
+def _stored_degrees(effect: xr.Dataset, names: Iterable[str]) -> dict[str, FloatArray]:
+    """Degrees of freedom of errors by groups or parameters, which the result holds."""
+    # Effects of the outcome have no slopes, and none of their degrees.
+    sources = {name: name if f"{name}_df" in effect else "heterogeneity" for name in names}
+    return {
+        name: effect.variables[f"{source}_df"].transpose(*EFFECT_VARIABLES[name][0]).values
+        for name, source in sources.items()
+    }
+
+
+def _row_degrees(effect: xr.Dataset, together: AllFeatures) -> dict[str, FloatArray]:
+    """Degrees of freedom of errors by rows of all features, by name, as they are in the Dataset."""
+    of_curves = together.cells.variance_sources.degrees_at_edges(
+        *together.parts_at_edges, together.variance_at_edges
+    )
+    of_spread = together.padded(row_spread_degrees(together))
+    degrees = {
+        "effect": together.padded(together.cells.effect_degrees()),
+        **dict.fromkeys(("slope", "heterogeneity"), of_spread),
+        "curve": together.known_at_edges(of_curves),
+        "average_effect": average_degrees(together),
+    }
+    for feature in np.flatnonzero(together.has_levels).tolist():
+        row = one_feature(effect, feature)
+        degrees["effect"][feature, : row.sizes["bin"]] = bin_degrees(row)
+        at_levels = curve_degrees(row, row.fit, row.fit.pieces.edges)
+        degrees["curve"][feature, : len(row.edges)] = row.fit.cells.at_edges(at_levels)
+        degrees["average_effect"][feature] = row_degrees(row)
+    return degrees
 
 
 def _with_errors(effect: xr.Dataset, names: Sequence[str]) -> dict[str, Estimate]:
@@ -161,20 +192,6 @@ def _missing_effect(effect: xr.Dataset) -> dict[str, Estimate]:
     return {
         name: estimate._replace(degrees=effect["n_missing"].values - 1.0)
         for name, estimate in _with_errors(effect, names).items()
-    }
-
-
-def _degrees(row: FeatureResult, fit: CurveErrors | None) -> Estimates:
-    """Degrees of freedom of all standard errors of one feature, by name."""
-    if fit is None:
-        return dict.fromkeys(WITH_ERRORS, np.nan)
-    grouped, of_spread = "slope_df" in row, spread_degrees(row)
-    return {
-        "effect": bin_degrees(row, fit.cells),
-        "slope": group_degrees(row, "slope") if grouped else of_spread,
-        "heterogeneity": of_spread,
-        "curve": fit.cells.at_edges(curve_degrees(row, fit, fit.pieces.edges)),
-        "average_effect": row_degrees(row),
     }
 
 
@@ -244,7 +261,7 @@ def _varying(
     def short(n: FloatArray, degrees: FloatArray) -> FloatArray:
         return resample.shortfall(scheme, n, degrees, n_units, n_strata)
 
-    of_effect, of_bins = bin_degrees(row, fit.cells), spread_degrees(row)
+    of_effect, of_bins = bin_degrees(row), spread_degrees(row)
     of_spread = short(row.n_effective, of_bins)
     of_rows = np.array(row_degrees(row))
     cells, edges = fit.cells, fit.pieces.edges
@@ -302,13 +319,12 @@ def _shortfall_of_groups(scheme: str, degrees: FloatArray, n_strata: int) -> Flo
 
 def confband(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
     """`confband` of effects in bins and of their curve."""
-    return confband_of(*opened(effect), level, n_draws, rng)
+    return confband_of(with_std_error(effect), level, n_draws, rng)
 
 
-def confband_of(
-    effect: xr.Dataset, features: Sequence[Feature], level: float, n_draws: int, rng: object
-) -> xr.Dataset:
-    """The effect with bands by its standard errors; its features are unpacked."""
+def confband_of(effect: xr.Dataset, level: float, n_draws: int, rng: object) -> xr.Dataset:
+    """The effect with bands by its standard errors."""
+    features = features_of(effect)
     streams = np.random.default_rng(rng).spawn(effect.sizes["feature"])  # type: ignore[arg-type]
     results = _with_errors(effect, ("curve", "effect"))
     effect_se = effect["effect_se"].values
@@ -338,7 +354,7 @@ def _quantiles(
     z, joint = fit.pieces.edges, _joint_errors(row, fit)
     quantile = joint_quantiles(joint, np.broadcast_to(joint.degrees, z.shape), level, n_draws, rng)
     out: dict[str, FloatArray | float] = {"curve": fit.cells.at_edges(quantile)}
-    degrees, effect_se = bin_degrees(row, fit.cells), effect_se[: row.sizes["bin"]]
+    degrees, effect_se = bin_degrees(row), effect_se[: row.sizes["bin"]]
     if not row.has_covariance:
         return {**out, "effect": independent_quantiles(effect_se, degrees, level)}
     has_se = np.isfinite(effect_se)

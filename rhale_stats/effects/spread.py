@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ from rhale_stats.bins.rule import BinRule
 from rhale_stats.effects.estimates import FittedBins
 from rhale_stats.inference.estimate import CentralMoments, Estimate, Facts
 from rhale_stats.local.rows import Reduction, Rows
-from rhale_stats.schema.feature_result import FeatureResult
+from rhale_stats.schema.feature_result import FeatureResult, all_features, each_feature
 from rhale_stats.schema.features import is_grouped, resolution
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable
@@ -139,26 +139,28 @@ def _fitted_effect(fitted: FittedBins) -> tuple[Line, FloatArray]:
 # --- labelled -------------------------------------------------------------------------------------
 
 
-def spread_errors(
-    features: Sequence[FeatureResult], effect: xr.Dataset, clusters: Groups | None
-) -> dict[str, Any]:
+def spread_errors(effect: xr.Dataset, clusters: Groups | None) -> dict[str, Any]:
     """Standard errors of the spread, by rows or by groups of rows, as a variable by its name."""
     if "spread" not in effect:
         return {}
     source = "rows" if clusters is None else clusters.source
     facts = {"source": source, "kind": "central limit theorem", "target": TARGET}
-    each = [row.in_cells(_errors(row, clusters)) for row in features]
-    return {"spread_se": variable("spread_se", padded(each, [effect.sizes["edge"]]), **facts)}
+    if clusters is None:
+        together = all_features(effect)
+        sums, spread = together.spread_sums, together.spread
+        # As in math [24], with the degrees of freedom and one more in the place of n.
+        errors = heterogeneity_se(spread**2, sums.moment("fourth"), sums.degrees + 1)
+        values = together.in_cells(errors)
+    else:
+        each = [row.in_cells(_group_errors(row, clusters)) for row in each_feature(effect)]
+        values = padded(each, [effect.sizes["edge"]])
+    return {"spread_se": variable("spread_se", values, **facts)}
 
 
-def _errors(row: FeatureResult, clusters: Groups | None) -> FloatArray:
-    """Standard errors of the spread of one feature, by rows or from sums over groups of rows."""
+def _group_errors(row: FeatureResult, clusters: Groups) -> FloatArray:
+    """Standard errors of the spread of one feature from sums over groups of rows."""
     if not row.has_spread:
         return np.zeros(0)
-    if clusters is None:
-        sums = row.spread_sums
-        # As in math [24], with the degrees of freedom and one more in the place of n.
-        return heterogeneity_se(row.spread**2, sums.moment("fourth"), sums.degrees + 1)
     moved, n_groups = clusters.spread_sums(row).influences(row.spread), clusters.n_groups
     if clusters.design is not None:
         return np.asarray(np.sqrt(np.sum(clusters.design.units_of_clusters(moved) ** 2, axis=0)))
@@ -220,34 +222,22 @@ def weights_of_rows(row: FeatureResult, rows: Rows, position: int) -> sparse.csr
     return sparse.csr_array(sparse.coo_array((values, (k, np.arange(len(k)))), (n_bins, len(k))))
 
 
-def spread_estimate(effect: xr.Dataset, features: Sequence[FeatureResult]) -> dict[str, Estimate]:
+def spread_estimate(effect: xr.Dataset) -> dict[str, Estimate]:
     """The spread in its stretches with what intervals are made from, where it has an error."""
     if "spread_se" not in effect:
         return {}
     _, long_name, units = EFFECT_VARIABLES["spread"]
-
-    sums = [row.spread_sums if row.has_spread else None for row in features]
-
-    def stacked(each: Sequence[FloatArray]) -> FloatArray:
-        return padded(each, [max(map(len, each))])
-
-    def stored(name: str) -> FloatArray:
-        pairs = zip(features, effect.variables[name].values, strict=True)
-        return stacked([values[row.spread_starts] for row, values in pairs])
-
-    def computed(of_sums: Callable[[kernel.Residuals], FloatArray]) -> FloatArray:
-        return stacked([np.zeros(0) if part is None else of_sums(part) for part in sums])
-
+    together = all_features(effect)
+    sums, shaped = together.spread_sums, together.by_feature
     source = str(effect["spread_se"].attrs.get("source", "rows"))
     facts = Facts(("feature", "stretch"), long_name, units, TARGET, source)
-    degrees = computed(lambda part: part.degrees)
-    estimate = Estimate(stored("spread"), facts, stored("spread_se"), degrees, log=True)
+    values, se = [shaped(together.in_stretches(name)) for name in ("spread", "spread_se")]
+    estimate = Estimate(values, facts, se, shaped(sums.degrees), log=True)
     if "spread_df" in effect:
-        return {"spread": estimate._replace(degrees=stored("spread_df"))}
+        return {"spread": estimate._replace(degrees=shaped(together.in_stretches("spread_df")))}
     if is_grouped(effect):
         n_groups = effect.coords.get("feature_n_groups", effect.attrs.get("n_groups"))
-        of_groups = np.broadcast_to(np.reshape(np.asarray(n_groups), (-1, 1)) - 1.0, degrees.shape)
-        return {"spread": estimate._replace(degrees=of_groups)}
-    third = computed(lambda part: part.moment("third"))
-    fourth = computed(lambda part: part.moment("fourth"))
-    return {"spread": estimate._replace(moments=CentralMoments(third, fourth, degrees + 1))}
+        of_groups = np.reshape(np.asarray(n_groups, dtype=np.float64), (-1, 1)) - 1
+        return {"spread": estimate._replace(degrees=np.broadcast_to(of_groups, values.shape))}
+    each = sums.moment("third"), sums.moment("fourth"), sums.degrees + 1
+    return {"spread": estimate._replace(moments=CentralMoments(*map(shaped, each)))}

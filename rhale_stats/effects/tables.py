@@ -151,7 +151,7 @@ def spread_table(row: FeatureResult, level: float) -> PrintedTable | None:
     starts = row.spread_starts
     if "spread_se" not in row or not 1 < len(starts) <= MAX_LINES:
         return None
-    (estimate,) = spread_estimate(row.dataset.expand_dims("feature"), [row]).values()
+    (estimate,) = spread_estimate(row.source.isel(feature=[row.position])).values()
     ends = kept_interval(row, "spread", level)
     ends = by_errors(estimate, level)[0][0] if ends is None else ends[starts]
     n_obs = np.rint(row.spread_sums.n_obs).astype(np.int64)

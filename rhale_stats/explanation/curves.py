@@ -17,8 +17,8 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
 from rhale_stats.effects.ale import ale_from_local
-from rhale_stats.effects.errors import opened
-from rhale_stats.effects.fit import Feature
+from rhale_stats.effects.errors import with_std_error
+from rhale_stats.effects.fit import Feature, features_of
 from rhale_stats.effects.intervals import confband_of, confint_of
 from rhale_stats.explanation.request import Budget, ExplainRequest
 from rhale_stats.generics.uncertainty import std_error
@@ -125,9 +125,8 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
             raise
         warn(f"Intervals take the parameters of the model as given. {error}")
         effect = with_errors(request, effect, local, model=False)
-    effect, features = opened(effect)
-    effect = confint_of(effect, features, level)
-    effect = confband_of(effect, features, level, N_DRAWS, seed).assign_attrs(seed=seed)
+    effect = confint_of(with_std_error(effect), level)
+    effect = confband_of(effect, level, N_DRAWS, seed).assign_attrs(seed=seed)
     axes, check = request.axes, None
     if axes:
         axis_effect, axis_local = effect, local
@@ -136,7 +135,7 @@ def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves
         # Of features with an axis alone there is no covariance of levels.
         empty = [name for name, values in axis_effect.items() if pd.isna(values.values).all()]
         check = check_unbiased(axis_local, axis_effect.drop_vars(empty), rng=seed)
-    return FeatureCurves(local, effect, features, check)
+    return FeatureCurves(local, effect, features_of(effect), check)
 
 
 def with_errors(

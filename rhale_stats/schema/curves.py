@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from rhale_stats.arrays import accumulate, categories, influence
 from rhale_stats.arrays import cells as kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.intervals import Sources
 from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray
+from rhale_stats.arrays.pooled_variance import VarianceSources
 from rhale_stats.arrays.skewness import Skewness
 
 # Averages of an effect's bins: along the axis (math [12]), or over the rows (math [5]).
@@ -23,28 +23,58 @@ WEIGHTINGS = ("axis", "rows")
 
 @dataclass(frozen=True, eq=False)
 class CurveCells:
-    """Cells of one feature, in order, each within one bin; ``bin`` says which.
+    """Cells of a feature, or (feature, cell) of all; ``bin`` says which of ``n_bins`` each is in.
 
     ``variance`` is that of local effects (or of residuals from a line), ``n_effective`` the rows,
     ``degrees`` the degrees of freedom of the variance, which neighbours have partly in common
-    where they are ``shared``, ``stretch`` the run of cells without gaps that has a curve.
+    where they are ``shared``, ``has_curve`` the run of cells without gaps that has a curve.
     """
 
     pieces: Pieces
     bin: IntArray
+    n_bins: int
     variance: FloatArray
     n_effective: FloatArray
     degrees: FloatArray
     x_covariance: FloatArray
     line: FloatArray
-    stretch: slice
+    has_curve: NDArray[np.bool_]
     shared: bool
     # By squared precision weights; ``variance`` and ``third`` are then of these.
     squares: FloatArray | None = None
     # Third cumulants; None where they are not known.
     third: FloatArray | None = None
     # Sign of the skewness under weights; None where the cells decide whether it is clear.
-    sign: float | None = None
+    sign: FloatArray | None = None
+
+    def of_feature(self, feature: int, n_cells: int, bins: slice) -> CurveCells:
+        """The first cells of one feature, whose ``bins`` are so of all."""
+        place = feature, slice(n_cells)
+        edges, mean, slope, x_mean, x_variance, share = self.pieces
+        return CurveCells(
+            Pieces(
+                *(edges[feature, : n_cells + 1], mean[place], slope[place]),
+                *(x_mean[place], x_variance[place], share[place]),
+            ),
+            self.bin[place] - bins.start,
+            bins.stop - bins.start,
+            self.variance[place],
+            self.n_effective[place],
+            self.degrees[place],
+            self.x_covariance[place],
+            self.line[place],
+            self.has_curve[place],
+            self.shared,
+            None if self.squares is None else self.squares[place],
+            None if self.third is None else self.third[place],
+            None if self.sign is None else self.sign[feature],
+        )
+
+    @cached_property
+    def stretch(self) -> slice:
+        """The cells of one feature that have a curve."""
+        places = np.flatnonzero(self.has_curve)
+        return slice(int(places[0]), int(places[-1]) + 1)
 
     @property
     def edge_stretch(self) -> slice:
@@ -58,18 +88,22 @@ class CurveCells:
     @cached_property
     def noise(self) -> Noise:
         """Variances of the cells' means and slopes."""
-        return accumulate.line_noise(self.variance, self.pieces, self.noise_line, self.n_effective)
+        pieces = self.pieces
+        return accumulate.line_noise(
+            self.variance, pieces.slope, pieces.x_variance, self.noise_line, self.n_effective
+        )
 
     @property
     def noise_line(self) -> FloatArray:
         """Products of places and residuals that standard errors need."""
-        return self.line if self.squares is None else self.squares[:, OF_LINES]
+        return self.line if self.squares is None else self.squares[..., OF_LINES]
 
     @cached_property
     def loading(self) -> tuple[FloatArray, FloatArray]:
         """Weight of every cell's mean, and of its slope, in the effect of its bin."""
-        width = np.diff(self.pieces.edges)
-        level = kernel.along_axis(width, self.pieces.share, self.bin)
+        width, share = np.diff(self.pieces.edges, axis=-1), self.pieces.share
+        level = kernel.along_axis(width.ravel(), share.ravel(), self.bin.ravel())
+        level = level.reshape(share.shape)
         return level, level * np.nan_to_num(self.pieces.away())
 
     @cached_property
@@ -82,47 +116,48 @@ class CurveCells:
         """Skewness of the errors of the cells' means; None if it is not clear anywhere."""
         if self.third is None:
             return None
-        return Skewness.from_cumulants(
-            self.third, np.nan_to_num(self.variance), self.n_effective, self.sign
-        )
+        sign = None if self.sign is None else self.sign[..., None]
+        variance = np.nan_to_num(self.variance)
+        return Skewness.from_cumulants(self.third, variance, self.n_effective, sign)
 
-    def n_bins(self) -> int:
-        """Number of bins."""
-        return int(self.bin[-1]) + 1
+    def in_bins(self, values: NDArray[Any]) -> FloatArray:
+        """Sums over the cells of every bin, (bin,)."""
+        total = np.bincount(self.bin.ravel(), values.ravel(), self.n_bins)
+        return np.asarray(total[: self.n_bins], dtype=np.float64)
 
     def effect_variance(self) -> FloatArray:
         """Variances of the effects of the bins; NaN where a bin has one row, or none."""
-        total = np.bincount(self.bin, self.effect_parts)
-        return np.where(self._has_rows(), total, np.nan)
+        return np.where(self._has_rows(), self.in_bins(self.effect_parts), np.nan)
 
     def _has_rows(self) -> NDArray[np.bool_]:
         """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
-        return np.asarray(np.bincount(self.bin, self.n_effective) > 1 + 1e-12)
+        return np.asarray(self.in_bins(self.n_effective) > 1 + 1e-12)
 
     def sources(self, parts: FloatArray) -> Sources:
         """What variances are estimated from, given their parts by cell, (point, cell)."""
         if not self.shared or self.squares is not None:
             return Sources(parts, self.degrees)
-        weights, degrees = self._sources_of_cells
-        return Sources(parts @ weights, degrees)
+        entries = self.variance_sources
+        return Sources(parts @ entries.matrix(), entries.degrees)
 
     @cached_property
-    def _sources_of_cells(self) -> tuple[sparse.csr_array, FloatArray]:
-        """What variances of cells are estimated from, and the degrees of freedom of each."""
-        return kernel.variance_sources(self.n_effective)
+    def variance_sources(self) -> VarianceSources:
+        """What variances of cells are estimated from."""
+        if not self.shared or self.squares is not None:
+            return VarianceSources.of_cells(np.atleast_2d(self.degrees))
+        return VarianceSources.of_neighbours(np.atleast_2d(self.n_effective))
 
     def effect_degrees(self) -> FloatArray:
         """Satterthwaite's degrees of freedom of these; those of a bin that is one cell."""
-        parts, degrees = self.effect_parts, self.degrees
+        if not (self.shared and self.n_bins):
+            return self.in_bins(self.degrees)
         occupied = self.pieces.share > 0
-        largest = np.zeros(self.n_bins())
-        np.maximum.at(largest, self.bin, np.where(occupied, degrees, 0.0))
-        of_bins = np.zeros((self.n_bins(), len(parts)))
-        of_bins[self.bin, np.arange(len(parts))] = parts
-        pooled = self.sources(of_bins).satterthwaite(of_bins.sum(axis=1))
+        largest = np.zeros(self.n_bins)
+        np.maximum.at(largest, self.bin.ravel(), np.where(occupied, self.degrees, 0.0).ravel())
+        pooled = self.variance_sources.degrees_in_bins(self.effect_parts, self.bin, self.n_bins)
         # Without any spread all rows tell of it.
-        pooled = np.where(np.isfinite(pooled), pooled, np.bincount(self.bin, degrees))
-        pooled = np.where(np.bincount(self.bin, occupied) <= 1, largest, pooled)
+        pooled = np.where(np.isfinite(pooled), pooled, self.in_bins(self.degrees))
+        pooled = np.where(self.in_bins(occupied) <= 1, largest, pooled)
         return np.asarray(np.where(self._has_rows(), pooled, 0.0))
 
 
@@ -177,15 +212,8 @@ class CurveErrors(NamedTuple):
         """Variance of the curve at points within the stretch."""
         if self.of_levels is not None:
             return np.maximum(np.diagonal(self.covariance(z)), 0.0)
-        return self.variances(self.loadings(z))[0]
-
-    def variances(self, loadings: influence.Loadings) -> tuple[FloatArray, FloatArray]:
-        """Variance of a curve with these loadings, and without what the places of the rows add."""
-        parts = influence.parts(loadings, self.noise)
-        return (
-            influence.variance(loadings, parts, self.places),
-            influence.variance(loadings, parts),
-        )
+        loadings = self.loadings(z)
+        return influence.variance(loadings, influence.parts(loadings, self.noise), self.places)
 
     def covariance(self, z: FloatArray) -> FloatArray:
         """Covariance of the curve between points within the stretch."""

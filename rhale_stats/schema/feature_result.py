@@ -10,19 +10,21 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arrays import accumulate, influence, skewness
+from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as cell_kernel
 from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays import spread as spread_kernel
 from rhale_stats.arrays.accumulate import Noise, Pieces
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.arrays.cell_moments import CellMoments, Line, residual_moments
-from rhale_stats.arrays.moments import OF_LINES, FloatArray, IntArray, Moments, ResidualMoments
+from rhale_stats.arrays.cell_moments import CellMoments, Line
+from rhale_stats.arrays.influence import OwnPlaces
+from rhale_stats.arrays.moments import FloatArray, IntArray, Moments, ResidualMoments
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.curves import CurveCells, CurveErrors, FeatureCurve, SpreadPieces
 from rhale_stats.schema.features import OWN_FACTS, feature_position, stores_errors
 from rhale_stats.schema.layout import METHOD, MOMENTS, rows_kept
 from rhale_stats.schema.levels import CATEGORICAL
-from rhale_stats.schema.variables import LINE_MOMENTS, selected
+from rhale_stats.schema.variables import selected
 
 # What is left of a difference of covariances is rounding below this share of them.
 ROUNDING = 32 * np.finfo(np.float64).eps
@@ -34,6 +36,8 @@ OF_UNEQUAL_WEIGHTS = frozenset(
         *("cell_squares", "cell_robust_variance", "cell_robust_third_cumulant", "cell_degrees"),
     }
 )
+# Where all features together are among those that were asked for.
+ALL = -1
 # A result, or what it holds of one feature: both are read by name.
 Result: TypeAlias = "xr.Dataset | FeatureResult"
 
@@ -48,10 +52,24 @@ def each_feature(dataset: xr.Dataset) -> list[FeatureResult]:
     return [_unpacked(dataset, position) for position in range(dataset.sizes["feature"])]
 
 
+def all_features(dataset: xr.Dataset) -> AllFeatures:
+    """What follows from the moments of all features of an effects Dataset."""
+    rows = rows_kept(dataset)
+    if ALL not in rows:
+        rows[ALL] = AllFeatures(dataset)
+    together: AllFeatures = rows[ALL]
+    return together
+
+
+def keep_features(dataset: xr.Dataset, before: xr.Dataset) -> None:
+    """Keep what was computed of an effect for the same one with errors, of the same moments."""
+    rows_kept(dataset)[ALL] = all_features(before).of_source(dataset)
+
+
 def _unpacked(dataset: xr.Dataset, position: int) -> FeatureResult:
     rows = rows_kept(dataset)
     if position not in rows:
-        rows[position] = FeatureResult(dataset, position)
+        rows[position] = FeatureResult(dataset, position, all_features(dataset))
     row: FeatureResult = rows[position]
     return row
 
@@ -64,24 +82,18 @@ class FeatureResult(dict[str, xr.Variable]):
     property, and is computed once.
     """
 
-    def __init__(self, source: xr.Dataset, position: int) -> None:
+    def __init__(
+        self, source: xr.Dataset, position: int, together: AllFeatures | None = None
+    ) -> None:
         super().__init__()
         self.source, self.position = source, position
+        self.together = AllFeatures(source) if together is None else together
         self._place: dict[Hashable, int | slice] = {"feature": position}
-        counts = self["n_bins"]
-        if counts.ndim:
-            over = ", ".join(map(str, counts.dims))
-            raise ValueError(
-                f"The effect must be one at a time here; its bins are over {over} as well. Select "
-                f"one, as in .isel({counts.dims[0]}=0)."
-            )
-        n_bins = int(counts)
-        self.edges = np.zeros(0)
-        if n_bins:
-            edges = self["edge_value"].values
-            self.edges = edges[np.isfinite(edges)]
-        self.pop("edge_value", None)  # its padding is not cut yet
-        self.n_cells = max(len(self.edges) - 1, 0)
+        self._bins = self.together.bins_of(position)
+        n_bins = self._bins.stop - self._bins.start
+        n_edges = int(self.together.n_edges[position]) if n_bins else 0
+        self.edges = self.together.edges[position, :n_edges]
+        self.n_cells = max(n_edges - 1, 0)
         sizes = {"bin": n_bins, "edge": len(self.edges)}
         sizes |= {f"{dim}_other": size for dim, size in sizes.items()}
         self.sizes: dict[Hashable, int] = {
@@ -200,7 +212,11 @@ class FeatureResult(dict[str, xr.Variable]):
         """Slope of the effect in every bin; 0 where it is constant in the bin."""
         if "slope" not in self:
             return np.zeros(self.sizes["bin"])
-        return np.asarray(self["slope"].values, dtype=np.float64)
+        return self.together.slopes[self._bins]
+
+    def of_bins(self, values: FloatArray) -> FloatArray:
+        """Of values in the bins of all features those of this one."""
+        return values[self._bins]
 
     @property
     def middle(self) -> FloatArray:
@@ -215,14 +231,12 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def means(self) -> Moments:
         """Weights and means of the bins by their rows."""
-        return self.moments.pooled(self.bin_starts, degree=2).means()
+        return sums.selected(self.together.means, self._bins)
 
-    @cached_property
+    @property
     def n_effective(self) -> FloatArray:
         """Effective number of rows in every bin; of a result without moments, all its rows."""
-        if MOMENTS not in self:
-            return np.asarray(self["n_obs"].values, dtype=np.float64)
-        return sums.n_effective(self.means)
+        return self.together.n_effective[self._bins]
 
     @cached_property
     def weight_share(self) -> FloatArray:
@@ -245,11 +259,7 @@ class FeatureResult(dict[str, xr.Variable]):
 
         0 where the result, such as a true effect, does not hold them.
         """
-        if MOMENTS not in self:
-            none = np.zeros(self.sizes["bin"])
-            return ResidualMoments(none, none, none, none, none, None, self["effect"].values)
-        slope = self.slopes if "slope" in self else None
-        return residual_moments(self.moments, self.bin_starts, slope)
+        return sums.selected(self.together.residuals, self._bins)
 
     @cached_property
     def bin_means(self) -> FloatArray:
@@ -272,29 +282,18 @@ class FeatureResult(dict[str, xr.Variable]):
             self.weight_share,
         )
 
-    @cached_property
+    @property
     def squares(self) -> FloatArray | None:
         """Moments of the bins by squared precision weights, if the effect has them."""
-        return np.asarray(self["squares"].values, float) if "squares" in self else None
+        if "squares" not in self:
+            return None
+        squares = self.together.squares
+        return None if squares is None else squares[self._bins]
 
     @cached_property
     def bin_noise(self) -> Noise:
         """Noise of the means and slopes of the bins by their rows."""
-        line = self._line if self.squares is None else self.squares[:, OF_LINES]
-        return accumulate.line_noise(self._variance_of_means, self.pieces, line, self.n_effective)
-
-    @property
-    def _line(self) -> FloatArray:
-        """Products of places and residuals in linear bins; 0 from rules without them."""
-        line = self.residuals.line
-        return np.zeros((self.sizes["bin"], len(LINE_MOMENTS))) if line is None else line
-
-    @property
-    def _variance_of_means(self) -> FloatArray:
-        """Variances of the bins as standard errors of means need them."""
-        if self.squares is not None:
-            return np.asarray(self["robust_variance"].values)
-        return np.asarray(self["heterogeneity"].values ** 2)
+        return sums.selected(self.together.bin_noise, self._bins)
 
     @cached_property
     def effect_cov(self) -> FloatArray:
@@ -368,7 +367,8 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def moments(self) -> CellMoments:
         """Moments in the cells."""
-        return CellMoments(np.ascontiguousarray(self[MOMENTS].values[: self.n_cells].T))
+        first = self.position * self.together.n_cells
+        return self.together.moments.part(slice(first, first + self.n_cells))
 
     @cached_property
     def bin_of_cells(self) -> IntArray:
@@ -386,61 +386,8 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def curve_cells(self) -> CurveCells:
         """The cells that the curve is accumulated from, or the bins with their lines."""
-        sign = float(self["skewness_sign"].values) if "skewness_sign" in self else None
-        if not self.has_cells:
-            n_rows = self["error_rows"].values if "error_rows" in self else self.n_effective
-            return CurveCells(
-                self.pieces,
-                np.arange(self.sizes["bin"]),
-                self._variance_of_means,
-                self.n_effective,
-                np.maximum(n_rows - 1 - (self.slopes != 0), 0.0),
-                self.residuals.x_covariance,
-                self._line,
-                accumulate.known_stretch(self.pieces.share),
-                shared=False,
-                squares=self.squares,
-                third=self._third_of_bins,
-                sign=sign,
-            )
-        cells = cell_kernel.Cells(self.edges, self.bin_of_cells, self.moments)
-        n_cells, share = len(cells.bin), self.cell_share
-        means, none = cells.means, np.zeros(n_cells)
-        n_effective, squares = cells.n_effective, None
-        variance, degrees = cells.variance
-        with np.errstate(invalid="ignore", divide="ignore"):
-            products = cells.moments.products(((2, 0), (1, 1), (0, 3)))
-            x_variance, x_covariance, third_moment = products / means.weight
-        third = skewness.third_cumulant(third_moment, n_effective)
-        if "cell_squares" in self:
-            variance, degrees, squares, third = [
-                np.asarray(self[f"cell_{name}"].values[:n_cells])
-                for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
-            ]
-        return CurveCells(
-            Pieces(cells.edges, means.mean, none, means.x_mean, x_variance, share),
-            cells.bin,
-            variance,
-            n_effective,
-            degrees,
-            x_covariance,
-            np.zeros((n_cells, len(LINE_MOMENTS))),
-            accumulate.known_stretch(share),
-            shared=True,
-            squares=squares,
-            third=third,
-            sign=sign,
-        )
-
-    @property
-    def _third_of_bins(self) -> FloatArray | None:
-        """Third cumulants of the bins; None where they are not known."""
-        if self.squares is not None:
-            name = "robust_third_cumulant"
-            return np.asarray(self[name].values) if name in self else None
-        if MOMENTS not in self:
-            return None
-        return skewness.third_cumulant(self.residuals.third_moment, self.n_effective)
+        cells = self.together.cells if self.has_cells else self.together.bins_as_cells
+        return cells.of_feature(self.position, self.n_cells, self._bins)
 
     # --- the curve and the spread ---
 
@@ -464,15 +411,10 @@ class FeatureResult(dict[str, xr.Variable]):
         curve = self["curve"].values if levels else self["curve"].values[cells.edge_stretch]
         places = None
         if centering == "mean" and not levels:
-            places = influence.own_places(
-                curve,
-                pieces,
-                cells.x_covariance[stretch],
-                cells.noise_line[stretch],
-                cells.n_effective[stretch],
-                None if cells.squares is None else cells.squares[stretch],
-                cells.variance[stretch],
-            )
+            assert self.together.places is not None, "the curve is centred at its mean"
+            alone, with_mean, with_slope = self.together.places
+            of_feature = self.position, stretch
+            places = OwnPlaces(alone[self.position], with_mean[of_feature], with_slope[of_feature])
         return CurveErrors(
             cells,
             pieces,
@@ -517,14 +459,18 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def effect_in_cells(self) -> tuple[Line, FloatArray]:
         """The effect in the cells, about which the spread is, and what it leaves (math [66])."""
-        is_sloped = self.method != "finite_difference"
-        return spread_kernel.effect_in_cells(self.moments, [slice(None)] * is_sloped)
+        first = self.position * self.together.n_cells
+        cells = slice(first, first + self.n_cells)
+        line, left = self.together.effect_in_cells
+        return sums.selected(line, cells), left[cells]
 
     @cached_property
     def spread_sums(self) -> spread_kernel.Residuals:
         """Numbers, degrees of freedom and moments of the residuals in the stretches."""
-        residuals = spread_kernel.residuals(self.moments, *self.effect_in_cells)
-        return residuals.merged(self.spread_starts)
+        starts = self.together.spread_starts
+        first = np.searchsorted(starts, self.position * self.together.n_cells)
+        stretches = slice(int(first), int(first) + len(self.spread_starts))
+        return sums.selected(self.together.spread_sums, stretches)
 
     @property
     def method(self) -> str:

@@ -107,7 +107,9 @@ class Rows:
 
     def line_noise(self):
         """As the package has it, with degrees of freedom."""
-        return acc.line_noise(self.unbiased(), self.pieces, self.line, self.n)
+        return acc.line_noise(
+            self.unbiased(), self.pieces.slope, self.pieces.x_variance, self.line, self.n
+        )
 
     def gains(self, z):
         """What a unit of the mean, and of the slope, of every bin adds to the curve at ``z``."""
@@ -283,7 +285,7 @@ def test_noise_of_a_line_by_hand():
         frozen(-1, 1), frozen(0), frozen(5), frozen(0), frozen(1), frozen(1)
     )  # fmt: skip
     line = np.array([[0, 1, 0, 0, 1.5, 2.5]])
-    noise = acc.line_noise(frozen(5), pieces, line, frozen(4))
+    noise = acc.line_noise(frozen(5), pieces.slope, pieces.x_variance, line, frozen(4))
     assert_allclose(noise.mean, 5 / 4)
     assert_allclose(noise.covariance, 1.5 / 2)
     assert_allclose(noise.slope, 10 / 16 * 4 / 2)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import cells as kernel
+from rhale_stats.arrays.pooled_variance import MIN_OWN_ROWS, POOLED_DEGREES, VarianceSources
 from tests.arrays.made import in_cells, rows_in_cells
 from tests.helpers import in_turn
 
@@ -206,7 +207,7 @@ def test_moments_of_cells(kind, weights):
     assert_allclose(cells.cells.n_effective, n, rtol=1e-12)
     assert_allclose(cells.cells.means.mean, mean, rtol=1e-10, atol=1e-14)
     assert_allclose(cells.cells.means.x_mean, x_mean, rtol=1e-10, atol=1e-14)
-    many = n >= kernel.MIN_OWN_ROWS
+    many = n >= MIN_OWN_ROWS
     assert_allclose(cells.variance[many], variance[many], rtol=1e-10)
     k = np.minimum(np.searchsorted(edges, x, side="right") - 1, len(edges) - 2)
     # Squares of precision weights have fewer degrees of freedom than the effective rows.
@@ -233,7 +234,7 @@ def variance_with_neighbours(cells, cell):
             apart = (cells.mean[a] - cells.mean[b]) ** 2
             squares += 2 / 3 * apart / (1 / cells.rows[a] + 1 / cells.rows[b])
             degrees += 2 / 3
-        if degrees >= kernel.POOLED_DEGREES - 1e-6 or len(near) == len(there):
+        if degrees >= POOLED_DEGREES - 1e-6 or len(near) == len(there):
             return squares / degrees, degrees
     raise AssertionError
 
@@ -253,7 +254,7 @@ def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
     cells = moments_in(edges, bins, x, g, None)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     by_hand = Drawn(counted(x, edges), n, own, mean)
-    few = np.flatnonzero((n > 0) & (n < kernel.MIN_OWN_ROWS))
+    few = np.flatnonzero((n > 0) & (n < MIN_OWN_ROWS))
     assert n_cells < 60 or len(few)
     for cell in few:
         variance, degrees = variance_with_neighbours(by_hand, cell)
@@ -269,7 +270,7 @@ def test_single_rows_know_their_spread_from_each_other():
     cells = moments_in(edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None)
     # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
     assert_allclose(cells.variance.mean(), 4, rtol=0.08)
-    assert (cells.degrees >= kernel.POOLED_DEGREES - 1e-6).all()
+    assert (cells.degrees >= POOLED_DEGREES - 1e-6).all()
     alone = moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None)
     assert np.isnan(alone.variance).all()
     assert_array_equal(alone.degrees, [0])
@@ -287,22 +288,30 @@ def test_averages_along_bins_by_hand():
     assert_allclose(kernel.effects(mean, weight, bin_of), [[7, 3, np.nan], [3, 1, np.nan]])
 
 
+def sources_of(n_effective):
+    """Weights of the cells of one feature, and degrees: within its cells with rows, and between."""
+    sources = VarianceSources.of_neighbours(np.array([n_effective], dtype=float))
+    n_cells, n_rows = len(n_effective), np.count_nonzero(n_effective)
+    some = np.append(np.arange(n_rows), n_cells + np.arange(n_rows - 1))
+    return sources.matrix().toarray()[:, some], sources.degrees[some]
+
+
 def test_sources_of_variances_by_hand():
     """Cells of 20, 0, 3, 4, 30 rows: small ones with neighbours, to 12 degrees at least."""
-    weights, degrees = kernel.variance_sources(np.array([20.0, 0, 3, 4, 30]))
+    weights, degrees = sources_of([20.0, 0, 3, 4, 30])
     # Within the four cells with rows, and between neighbours.
     assert_allclose(degrees, [19, 2, 3, 29, 2 / 3, 2 / 3, 2 / 3])
     expected = np.zeros((5, 7))
     expected[0, 0] = expected[4, 3] = 1
     expected[2] = np.array([19, 2, 3, 0, 2 / 3, 2 / 3, 0]) / (24 + 4 / 3)
     expected[3] = np.array([0, 2, 3, 29, 0, 2 / 3, 2 / 3]) / (34 + 4 / 3)
-    assert_allclose(weights.toarray(), expected)
+    assert_allclose(weights, expected)
     # One cell alone, one row alone, and two cells of one row.
-    assert_allclose(kernel.variance_sources(np.array([0.0, 5]))[0].toarray(), [[0], [1]])
-    alone, none = kernel.variance_sources(np.array([1.0]))
-    assert_allclose([alone.toarray()[0, 0], none[0]], [0, 0])
-    two, degrees = kernel.variance_sources(np.array([1.0, 1.0]))
-    assert_allclose(two.toarray(), [[0, 0, 1], [0, 0, 1]])
+    assert_allclose(sources_of([0.0, 5])[0], [[0], [1]])
+    alone, none = sources_of([1.0])
+    assert_allclose([alone[0, 0], none[0]], [0, 0])
+    two, degrees = sources_of([1.0, 1.0])
+    assert_allclose(two, [[0, 0, 1], [0, 0, 1]])
     assert_allclose(degrees, [0, 0, 2 / 3])
 
 
@@ -313,7 +322,7 @@ def test_variances_are_means_over_their_sources(n_cells):
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, n_cells)
     cells = moments_in(edges, bins, x, g, None)
-    weights, degrees = kernel.variance_sources(cells.cells.n_effective)
+    weights, degrees = sources_of(cells.cells.n_effective)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     there = n > 0
     between = np.diff(mean[there]) ** 2 / (1 / n[there][1:] + 1 / n[there][:-1])
@@ -322,7 +331,7 @@ def test_variances_are_means_over_their_sources(n_cells):
     assert_allclose((weights @ sources)[known], cells.variance[known], rtol=1e-9)
     # The degrees of a sum of independent parts.
     each = np.divide(1, degrees, out=np.zeros(len(degrees)), where=degrees > 0)
-    squares = (weights.toarray() ** 2 @ each)[known]
+    squares = (weights**2 @ each)[known]
     assert_allclose(1 / squares, cells.degrees[known], rtol=1e-9)
 
 

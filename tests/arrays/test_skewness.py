@@ -243,7 +243,8 @@ def test_cells_agree_on_a_sign_by_a_t_test(rng, width):
     n = rng.integers(3, 30, n_cells).astype(float)
     variance, third = rng.uniform(0.5, 2.0, n_cells), rng.normal(0.0, 1.0, n_cells)
     third[: n_cells // 2] += 1.2
-    found = skewness._agreed(third, variance, n, width)
+    each = [values[None] for values in (third, variance, n)]
+    found = skewness._agreed(*each, np.array([width]), np.array([n_cells]))[0]
     bounded = third / variance**1.5 * (n - 2) / np.sqrt(n * (n - 1))
     level = 0.01 * width / n_cells
     for k in range(n_cells):

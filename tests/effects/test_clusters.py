@@ -71,7 +71,7 @@ def test_overlap_of_effects_is_that_of_their_cells():
     level, n = np.array([0.25, 0.75, 1.0]), np.array([4.0, 2.0, 5.0])
     cells = SimpleNamespace(
         effect_parts=np.array([3.0, 1.0, 0.0]), bin=np.array([0, 0, 1]), loading=(level, None),
-        n_effective=n, n_bins=lambda: 2,
+        n_effective=n, n_bins=2,
     )  # fmt: skip
     shares = np.array([[0.75, 0.25, 0], [0, 0, 1]])
     fit = SimpleNamespace(cells=cells)

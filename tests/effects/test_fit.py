@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 
 import rhale_stats as rs
 from rhale_stats.effects.fit import (
+    average_degrees,
     bends,
     bin_degrees,
     curve_covariance,
@@ -18,6 +19,7 @@ from rhale_stats.effects.fit import (
     interpolation,
     noise_in_the_middle,
     row_degrees,
+    row_spread_degrees,
     spread_degrees,
     spread_rows,
 )
@@ -53,12 +55,11 @@ def test_values_at_edges_are_unknown_beyond_the_curve():
 
 def test_degrees_of_the_spread():
     """One is of the mean of a bin and one of its slope; there are no less than none."""
-    row = row_of(
-        xr.Dataset({"n_effective": ("bin", [10.0, 10.0, 1.0, 0.0])}, {"feature_kind": "numeric"})
-    )
-    assert spread_degrees(row).tolist() == [9, 9, 0, 0]
-    sloped = changed(row, slope=("bin", [0.0, -2.0, 1.0, 0.0]))
-    assert spread_degrees(sloped).tolist() == [9, 8, 0, 0]
+    n, slopes = np.array([10.0, 10.0, 1.0, 0.0]), np.zeros(4)
+    bins = SimpleNamespace(n_effective=n, slopes=slopes, squares=None)
+    assert row_spread_degrees(bins).tolist() == [9, 9, 0, 0]
+    bins.slopes = np.array([0.0, -2.0, 1.0, 0.0])
+    assert row_spread_degrees(bins).tolist() == [9, 8, 0, 0]
 
 
 def test_degrees_of_groups():
@@ -74,18 +75,17 @@ def test_degrees_of_groups():
 
 def test_degrees_of_the_mean_over_the_rows():
     """Kish's number of rows less one: 1 / sum of shares^2 / n."""
-    row = row_of(
-        xr.Dataset(
-            {"n_effective": ("bin", [10.0, 30.0, 0.0]), "weight_share": ("bin", [0.25, 0.75, 0.0])},
-            {"feature_kind": "numeric"},
-        )
-    )
-    assert row_degrees(row) == pytest.approx(39)
-    assert np.isnan(row_degrees(changed(row, weight_share=("bin", np.zeros(3)))))
+    share, n = np.array([0.25, 0.75, 0.0]), np.array([10.0, 30.0, 0.0])
+    features = SimpleNamespace(
+        n_effective=None, padded=lambda *_: np.stack([n, n]),
+        pieces=SimpleNamespace(share=np.stack([share, 0 * share])),
+    )  # fmt: skip
+    assert_allclose(average_degrees(features), [39, NAN])
     # Of levels the numbers of steps do not count.
-    of_levels = {"n_level_effective": row["n_effective"], "level_share": row["weight_share"]}
-    steps = {"n_effective": ("bin", np.full(3, 5.0)), "feature_kind": "nominal"}
-    assert row_degrees(changed(row, **of_levels, **steps)) == pytest.approx(39)
+    levels = {"n_level_effective": ("edge", n), "level_share": ("edge", share)}
+    steps = {"n_obs": ("bin", np.full(2, 5.0))}
+    row = row_of(xr.Dataset(levels | steps, {"feature_kind": "nominal"}))
+    assert row_degrees(row) == pytest.approx(39)
 
 
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])
@@ -101,7 +101,7 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
     z = np.array([-0.9, -0.2, 0.1, 0.8])
     assert_allclose(fit.variance(z), np.diagonal(fit.covariance(z)), rtol=1e-10)
     edges = fit.pieces.edges
-    assert (fit.cells.edge_stretch, fit.cells.n_bins()) == (slice(0, 4), 3)
+    assert (fit.cells.edge_stretch, fit.cells.n_bins) == (slice(0, 4), 3)
     assert_allclose(edges, row.bin_edges)
     assert_allclose(bin_degrees(row), row["n_obs"].values - 1)
     # Of one bin alone the variance from the start has its degrees of freedom.
@@ -111,8 +111,6 @@ def test_the_covariance_of_a_curve_has_its_variance(centering, rng):
         assert_allclose(fit.variance(at), 0.3**2 * row["effect_se"].values[0] ** 2)
         assert_allclose(fit.degrees_by_cell(at), n - 1)
         assert_allclose(fit.curve_degrees(at), n - 1)
-        of_effects = fit.variances(fit.loadings(edges[1:2]))[1]
-        assert_allclose(of_effects, fit.variance(edges[1:2]))
 
 
 def test_a_curve_between_edges_only(rng):
@@ -144,7 +142,7 @@ def test_degrees_under_precision_weights():
     effect = rs.rhale(local, bins=rs.GivenBins({"x0": [0, 1, 2], "x1": [0, 2]}), weighting="rows")
     row, other = one_feature(effect, 0), one_feature(effect, 1)
     assert bin_degrees(other).shape == (0,)
-    found, n = spread_rows(row), row.n_effective
+    found, n = spread_rows(row.together), row.n_effective
     for b, there in enumerate((x < 1, x >= 1)):
         v, own = w[there] / w[there].sum(), g[there]
         square = (own - v @ own) ** 2
@@ -154,7 +152,7 @@ def test_degrees_under_precision_weights():
         assert_allclose(found[b], n[b] * usual / ours, rtol=1e-9)
     assert_allclose(spread_degrees(row), (n - 1) * found / n)
     none = changed(row, drop=["squares"])
-    assert_allclose(spread_rows(none), n)
+    assert_allclose(spread_rows(none.together), n)
     assert_allclose(spread_degrees(none), n - 1)
 
 

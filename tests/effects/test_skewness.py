@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
+from rhale_stats.arrays import influence
 from rhale_stats.effects.fit import SKEWNESS, _part, bin_degrees, row_skewness
 from rhale_stats.schema.feature_result import one_feature
 from studies.skewed import coverage
@@ -187,9 +188,9 @@ def test_sums_of_cells_by_hand():
     share, n, mean = cells.pieces.share, cells.n_effective, cells.pieces.mean
     within = np.sum(share**2 * fit.noise.mean)
     between = np.sum(share**2 * (mean - row["average_effect"].item()) ** 2 / n)
-    loadings = fit.loadings(fit.pieces.edges)
-    variance, of_effects = fit.variances(loadings)
-    found = row_skewness(row, fit, own, loadings, (of_effects, variance))
+    loadings, variance = fit.loadings(fit.pieces.edges), fit.variance(fit.pieces.edges)
+    of_effects = influence.variance(loadings, influence.parts(loadings, fit.noise))
+    found = {name: values[0] for name, values in row_skewness(row.together).items()}
     rest = (within / (within + between)) ** 1.5
     assert_allclose(found["average_effect_skewness"], own.of_sums(share) * rest)
     assert found["average_effect_skewness"] > 0.01
@@ -197,5 +198,6 @@ def test_sums_of_cells_by_hand():
     assert_allclose(found["effect_skewness"], own.of_sums(of_bins))
     expected = own.of_sums(loadings.level) * (of_effects / variance) ** 1.5
     assert_allclose(found["curve_skewness"], expected)
-    none = row_skewness(row, fit, None, loadings, (of_effects, variance))
+    symmetric = rs.rhale(local_of(x, 0 * x), bins=rs.GivenBins([-1, 0, 1]))
+    none = row_skewness(one_feature(symmetric, 0).together)
     assert all(not np.any(values) for values in none.values())

@@ -9,7 +9,8 @@ import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
 
 import rhale_stats as rs
-from rhale_stats.arrays.cells import CELL_ROWS, MAX_CELLS, MAX_WIDTH, MIN_OWN_ROWS, MIN_ROWS
+from rhale_stats.arrays.cells import CELL_ROWS, MAX_CELLS, MAX_WIDTH, MIN_ROWS
+from rhale_stats.arrays.pooled_variance import MIN_OWN_ROWS
 from rhale_stats.effects.fit import includes_choice
 from rhale_stats.local.rows import cell_edges, difference_edges
 from rhale_stats.schema.feature_result import one_feature

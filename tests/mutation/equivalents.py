@@ -194,7 +194,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "away = np.where(v [<= → <] TINY, np.abs(position - root), …": ROUNDING,
     },
     ("arrays/skewness.py", "_agreed"): {
-        "return np.asarray(np.abs(mean) [> → >=] special.stdtrit(width - 1, 1 - …": (
+        "return np.asarray((np.abs(mean) [> → >=] limit * spread) & (n >= MIN_CEL…": (
             "a continuous statistic is not equal to its limit"
         ),
     },
@@ -485,10 +485,7 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("effects/delta_method.py", "group_influences"): {
         "spread = [np.zeros → np.ones]((clusters.n_groups, 0))": "it has no elements",
     },
-    ("effects/fit.py", "bin_degrees"): {
-        "return [np.zeros → np.ones](0)": "it has no elements",
-    },
-    ("effects/fit.py", "spread_degrees"): {
+    ("effects/fit.py", "row_spread_degrees"): {
         "… out=np.ones(len(n)), where=n > [0 → 1])": "one row has no degrees of freedom",
     },
     ("effects/replicates.py", "estimates_from_sums"): {
