@@ -170,7 +170,7 @@ def _test_grouped_bins(row: FeatureResult, null: str) -> Wald:
     """Test with groups of rows, which may be in several bins."""
     selection = BinSelection.of_feature(row)
     covariance = selection.covariance(row)
-    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
+    covariance = covariance + row.least_effect**2 * np.eye(len(covariance))
     weight = _weights(row, row.curve_cells, selection)
     form = quadratic.form(
         selection.values(row), weight, sparse.csr_array(covariance), selection.level(null)
@@ -195,7 +195,7 @@ def _degrees_together(row: FeatureResult, parts: FloatArray) -> float:
 def _test_steps(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows."""
     value, n = row["effect"].values, row.n_effective
-    covariance = row.effect_cov + meaning.least_effect(row) ** 2 * np.eye(len(value))
+    covariance = row.effect_cov + row.least_effect**2 * np.eye(len(value))
     level = np.ones(len(value)) if null == "constant" else None
     weight = sparse.diags_array(n).tocsr()
     form = quadratic.form(value, weight, sparse.csr_array(covariance), level)

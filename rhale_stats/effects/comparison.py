@@ -36,7 +36,6 @@ from rhale_stats.effects.fit import (
 )
 from rhale_stats.effects.provenance import check_same_rows
 from rhale_stats.effects.values import predict
-from rhale_stats.inference import meaning
 from rhale_stats.inference.estimate import Joint, joint_quantiles, of_one_scale
 from rhale_stats.inference.results import (
     CONSTANT,
@@ -507,7 +506,7 @@ def _difference(
 ) -> Difference:
     """One feature: the difference at points within the range of both, about a common zero."""
     compared = _curves_compared(rows, fits, z, pairs, common_reference(rows, fits, z))
-    least = sum(meaning.least_effect(row) for row in rows) * float(np.ptp(z))
+    least = sum(row.least_effect for row in rows) * float(np.ptp(z))
     return difference_of(z, *compared, request, rng, least)
 
 

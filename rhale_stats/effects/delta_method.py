@@ -25,6 +25,7 @@ from rhale_stats.effects.cluster_robust import Clusters, effect_influences
 from rhale_stats.effects.fit import (
     SKEWNESS,
     SOURCE,
+    average_degrees,
     bin_degrees,
     curve_covariance,
     curve_degrees,
@@ -32,7 +33,6 @@ from rhale_stats.effects.fit import (
     group_degrees,
     group_overlap,
     noise_in_the_middle,
-    row_degrees,
     spread_degrees,
 )
 from rhale_stats.effects.spread import weights_of_rows
@@ -570,7 +570,7 @@ def _degrees_of_rows(row: FeatureResult, fit: CurveErrors) -> dict[str, FloatArr
         "slope": group_degrees(row, "slope") if "slope_df" in row else in_bins,
         "heterogeneity": in_bins,
         "curve": curve_degrees(row, fit, fit.pieces.edges),
-        "average_effect": np.atleast_1d(row_degrees(row)),
+        "average_effect": average_degrees(row.together)[[row.position]],
         "spread": _degrees_of_spread(row),
     }
 

@@ -16,6 +16,7 @@ from rhale_stats.bins.description import has_fact
 from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.curves import CurveErrors, interpolation
 from rhale_stats.schema.feature_result import FeatureResult, Result, each_feature
+from rhale_stats.schema.features import stores_errors
 from rhale_stats.schema.padding import Estimates
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
@@ -173,20 +174,17 @@ def spread_rows(together: AllFeatures) -> FloatArray:
     return np.where(together.has_levels[together.feature], n, counted)
 
 
-def row_degrees(row: FeatureResult) -> float:
-    """Degrees of freedom of one feature's mean over the rows."""
-    if row.stores_errors:
-        return float(group_degrees(row, "average_effect"))
-    if row.is_categorical:
-        share, n = row["level_share"].values, row["n_level_effective"].values
-        return float(accumulate.rows_together(share, n)) - 1
-    return float(average_degrees(row.together)[row.position])
-
-
-def average_degrees(together: AllFeatures) -> FloatArray:
-    """Degrees of freedom of the means over the rows, of features on an axis, (feature,)."""
-    n = together.padded(together.n_effective, 0.0)
-    return np.asarray(accumulate.rows_together(together.pieces.share, n) - 1)
+def average_degrees(features: AllFeatures) -> FloatArray:
+    """Degrees of freedom of the means over the rows of all features, (feature,)."""
+    variables = features.variables
+    if stores_errors(features.source):
+        return np.asarray(variables["average_effect_df"].values, dtype=np.float64)
+    n = features.padded(features.n_effective, 0.0)
+    rows = accumulate.rows_together(features.pieces.share, n)
+    if features.has_levels.any():
+        parts = [variables[name].values for name in ("level_share", "n_level_effective")]
+        rows = np.where(features.has_levels, accumulate.rows_together(*parts), rows)
+    return np.asarray(rows - 1)
 
 
 def noise_in_the_middle(row: FeatureResult) -> accumulate.Noise:

@@ -143,7 +143,7 @@ def _small(row: FeatureResult, delta: float) -> Wald:
             se.append(np.sqrt(np.maximum(variance, 0.0)))
     value = np.array(values)
     # Ratios to an error near 0 stay within floating point, cubed as well.
-    least = np.maximum(meaning.least_effect(row), 1e-100 * (np.abs(value) + delta))
+    least = np.maximum(row.least_effect, 1e-100 * (np.abs(value) + delta))
     error = np.maximum(np.array(se), least)
     skewness = _skewness(row, np.array(se))
     # What an effect of delta, or of -delta, would have as its error.
@@ -265,7 +265,7 @@ def _without_test(row: FeatureResult, null: str) -> Wald | None:
         return Wald(reason=meaning.ORDER)
     if null == "constant" and row.sizes["bin"] == 1 and not row.slopes.any():
         return Wald(df=0.0, reason=meaning.ONE_BIN)
-    reason = meaning.of_effects(row)
+    reason = str(meaning.of_effects(row.together)[row.position])
     return Wald(reason=reason) if reason else None
 
 
@@ -297,7 +297,7 @@ def _monotone(row: FeatureResult, sign: float) -> Wald:
         square = np.average((se**2 * n)[tested], weights=degrees[tested])
         pooled = np.maximum(se, np.sqrt(square / n))
         se, skewness = pooled, skewness * (se / pooled) ** 3
-    t = sign * intervals.unskewed(value / np.hypot(se, meaning.least_effect(row)), skewness)
+    t = sign * intervals.unskewed(value / np.hypot(se, row.least_effect), skewness)
     scores = np.sign(t) * intervals.normal_score(t, np.maximum(degrees, 1.0))
     score = float(scores[tested].min())
     n_tested = int(tested.sum())
@@ -360,7 +360,7 @@ def _contrasts(n_bins: int, null: str) -> FloatArray:
 def _correlated(row: FeatureResult, null: str) -> Wald:
     """Test of steps between levels, which share rows: normal scores with their correlation."""
     contrast, covariance = _contrasts(row.sizes["bin"], null), row.effect_cov
-    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(covariance))
+    covariance = covariance + row.least_effect**2 * np.eye(len(covariance))
     variance = np.diagonal(covariance)
     # Satterthwaite's degrees of freedom, as if steps were independent.
     degrees = (contrast**2 @ variance) ** 2 / (contrast**4 @ (variance**2 / bin_degrees(row)))
@@ -379,7 +379,7 @@ def _grouped(row: FeatureResult, null: str) -> Wald:
     contrast = linalg.block_diag(of_effects, np.eye(len(selection.sloped)))
     total_variance = float(np.trace(covariance))
     # An estimate without sampling error is compared with rounding only.
-    covariance = covariance + meaning.least_effect(row) ** 2 * np.eye(len(value))
+    covariance = covariance + row.least_effect**2 * np.eye(len(value))
     value, covariance = contrast @ value, contrast @ covariance @ contrast.T
     df = float(len(value))
     if "effect_se_model" in row:
@@ -423,7 +423,7 @@ def _degrees_of_matrix(row: FeatureResult, contrast: FloatArray, selection: BinS
 
 def _homogeneous(row: FeatureResult, column: tuple[Rows, int] | None) -> Wald:
     """Test of equal effects of rows at a value of the feature; ``column``: rows and position."""
-    least = meaning.least_effect(row)
+    least = row.least_effect
     largest = float(np.nanmax(row["heterogeneity"].values, initial=0.0)) / least
     if largest <= 1 or row.is_categorical or _bins_are_cells(row):
         # Here only differences between rows cause a spread.

@@ -18,7 +18,6 @@ from rhale_stats.effects.fit import (
     bin_degrees,
     curve_degrees,
     features_of,
-    row_degrees,
     row_spread_degrees,
     source_of_errors,
     spread_degrees,
@@ -162,7 +161,6 @@ def _row_degrees(effect: xr.Dataset, together: AllFeatures) -> dict[str, FloatAr
         degrees["effect"][feature, : row.sizes["bin"]] = bin_degrees(row)
         at_levels = curve_degrees(row, row.fit, row.fit.pieces.edges)
         degrees["curve"][feature, : len(row.edges)] = row.fit.cells.at_edges(at_levels)
-        degrees["average_effect"][feature] = row_degrees(row)
     return degrees
 
 
@@ -263,7 +261,7 @@ def _varying(
 
     of_effect, of_bins = bin_degrees(row), spread_degrees(row)
     of_spread = short(row.n_effective, of_bins)
-    of_rows = np.array(row_degrees(row))
+    of_rows = average_degrees(row.together)[row.position]
     cells, edges = fit.cells, fit.pieces.edges
     # In the variance of a curve or an effect, each cell's part is too small by its own factor.
     # Replicates of a cell use its own rows, even if its variance is borrowed.

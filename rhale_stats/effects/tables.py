@@ -17,7 +17,7 @@ from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import has_fact
 from rhale_stats.effects.errors import std_error
-from rhale_stats.effects.fit import bin_degrees, curve_degrees, includes_choice, row_degrees
+from rhale_stats.effects.fit import average_degrees, bin_degrees, curve_degrees, includes_choice
 from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread import spread_estimate
@@ -34,11 +34,9 @@ from rhale_stats.inference.meaning import (
     LARGE,
     TESTED_ROWS,
     TOO_FEW,
-    is_alike,
     is_unordered,
-    least_effect,
     linear_bin_error,
-    of_average,
+    of_averages,
     of_bins,
     of_effects,
 )
@@ -80,11 +78,13 @@ from rhale_stats.printing.text import (
     uncertainty,
     with_facts,
 )
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import FeatureCurve
 from rhale_stats.schema.feature_result import (
     FeatureResult,
     Result,
+    all_features,
     each_feature,
     has_moments,
     one_feature,
@@ -94,13 +94,13 @@ from rhale_stats.schema.features import (
     feature_position,
     is_of_outcome,
     method_text,
-    rows_used,
     units_in,
     units_of,
     with_units,
 )
 from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
 from rhale_stats.schema.notes import PrintedTable, Summary
+from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
@@ -132,9 +132,10 @@ def spread_notes(effect: xr.Dataset, *, alone: bool = False) -> list[str]:
     if "spread" not in effect:
         return []
     texts = []
-    for row in each_feature(effect):
+    for number in np.flatnonzero(all_features(effect).n_stretches > 1).tolist():
+        row = one_feature(effect, number)
         low, high = within_bins(row)
-        if len(row.spread_starts) > 1 and (high > NOTABLE * low).any():
+        if (high > NOTABLE * low).any():
             spread = row.spread
             ends = f"{number_text(np.nanmin(spread))} to {number_text(np.nanmax(spread))}"
             texts.append(f"{row.name} ({ends} in {len(spread)} bins of the spread)")
@@ -212,10 +213,10 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
             texts = level_names(row) if row.is_categorical else [""] * (row.sizes["bin"] + 1)
             frame.insert(4, "level_from", texts[:-1])
             frame.insert(5, "level_to", texts[1:])
-        reasons = of_bins(row)
+        reasons = of_bins(row.together)[row.position, : row.sizes["bin"]].tolist()
         intervals = _wald_columns(row, "effect", level, bin_degrees(row), reasons)
         lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
-        alike = is_alike(row)
+        alike = row.is_alike
         spread = {
             name: np.where(alike, 0.0, row[name].values)
             for name in ("heterogeneity", "heterogeneity_se")
@@ -237,23 +238,23 @@ def _spoken(table: pd.DataFrame) -> pd.DataFrame:
 def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`glance` of effects in bins: a line a feature."""
     effect = with_errors(effect)
-    rows = each_feature(effect)
-    reasons = [of_average(row) for row in rows]
-    degrees = np.array([row_degrees(row) for row in rows])
-    columns = _wald_columns(effect, "average_effect", level, degrees, reasons)
-    within = inner(effect)
-    alike = np.array([is_alike(row)[~np.isnan(row["effect"].values)].all() for row in rows])
-    squares = np.array([_mean_square(row) for row in rows])
-    extent = np.array([curve_extent(row) for row in each_feature(within)])
+    features, within = all_features(effect), inner(effect)
+    reasons = of_averages(features).tolist()
+    columns = _wald_columns(effect, "average_effect", level, average_degrees(features), reasons)
+    alike = (features.is_alike | np.isnan(features.effect)).all(axis=-1)
+    extent = curve_extents(within)
     columns |= {
         name: np.where(alike & np.isfinite(values), 0.0, values)
         for name, values in (
-            ("heterogeneity", np.sqrt(squares)),
+            ("heterogeneity", np.sqrt(_mean_squares(features))),
             ("heterogeneity_output", effect["heterogeneity_output"].values),
             ("heterogeneity_index", within["heterogeneity_index"].values),
         )
     }
-    unordered, n_spread = is_unordered(effect), [len(row.spread_starts) for row in rows]
+    n_obs = features.padded(features.at_bins("n_obs"), 0.0).sum(axis=-1).astype(np.int64)
+    if features.has_levels.any():
+        n_obs = np.where(features.has_levels, effect["n_level"].sum("edge").values, n_obs)
+    unordered = is_unordered(effect)
     for name in (*WALD, "heterogeneity_output", "heterogeneity_index"):
         columns[name] = np.where(unordered, np.nan, columns[name])
     frame = pd.DataFrame(
@@ -261,8 +262,8 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
             "term": feature_names(effect),
             "kind": effect["feature_kind"].values.astype(str),
             "n_bins": effect["n_bins"].values,
-            **({"n_spread_bins": n_spread} if "spread" in effect else {}),
-            "n_obs": [rows_used(row) for row in rows],
+            **({"n_spread_bins": features.n_stretches} if "spread" in effect else {}),
+            "n_obs": n_obs,
             **columns,
             "curve_min": extent[:, 0],
             "curve_max": extent[:, 1],
@@ -272,28 +273,34 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     return _spoken(frame)
 
 
-def _mean_square(row: FeatureResult) -> float:
-    """Mean square of the heterogeneity over the rows, of bins where it is known."""
-    spread = row["heterogeneity"].values
-    share = np.where(np.isnan(spread), np.nan, row.weight_share)
+def _mean_squares(features: AllFeatures) -> FloatArray:
+    """Mean squares of the heterogeneity over the rows, of bins where it is known, (feature,)."""
+    spread = features.padded(features.heterogeneity)
+    share = np.where(np.isnan(spread), np.nan, features.weight_share)
     with np.errstate(invalid="ignore"):
-        return float(np.nansum(share * spread**2) / np.nansum(share))
+        return np.asarray(np.nansum(share * spread**2, axis=-1) / np.nansum(share, axis=-1))
 
 
-def curve_extent(row: FeatureResult) -> tuple[float, float]:
-    """Smallest and largest value of the curve of one feature, in the cells that count."""
-    values = row["curve"].values
-    if "cell_share" in row and row.sizes["bin"] and not row.is_categorical:
-        values = np.where(beside(row.cell_share > 0), values, np.nan)
-    if np.isnan(values).all():
-        return np.nan, np.nan
-    if of_effects(row) == meaning.ZERO:
-        return 0.0, 0.0
-    if not row.has_cells:
-        curve = FeatureCurve(row.edges, values, row.slopes)
-        turns = turning_points(curve.edges, row["effect"].values, curve.slope)
-        values = np.append(values, curve.evaluate(turns))
-    return float(np.nanmin(values)), float(np.nanmax(values))
+def curve_extents(effect: xr.Dataset) -> FloatArray:
+    """Smallest and largest value of every curve, in the cells that count, (feature, 2)."""
+    features = all_features(effect)
+    values = effect["curve"].transpose("feature", ...).values
+    if "cell_share" in effect:
+        counts = beside(features.cell_share > 0) | features.has_levels[:, None]
+        values = np.where(counts, values, np.nan)
+    if not features.along_axis and features.slopes.any():
+        turns = [_at_turns(row, values[row.position]) for row in each_feature(effect)]
+        values = np.concatenate([values, padded(turns)], axis=1)
+    # Of a feature without a curve nothing is known.
+    zero = (of_effects(features) == meaning.ZERO) & ~np.isnan(values).all(axis=1)
+    ends = [np.where(zero, 0.0, end.reduce(values, axis=1)) for end in (np.fmin, np.fmax)]
+    return np.stack(ends, axis=1)
+
+
+def _at_turns(row: FeatureResult, values: FloatArray) -> FloatArray:
+    """The curve of one feature where it turns between edges."""
+    curve = FeatureCurve(row.edges, values[: len(row.edges)], row.slopes)
+    return curve.evaluate(turning_points(curve.edges, row["effect"].values, curve.slope))
 
 
 @validated
@@ -583,7 +590,7 @@ def bias_table(effect: xr.Dataset, row: FeatureResult | None) -> tuple[PrintedTa
 def _bias_of_feature(row: FeatureResult) -> list[str]:
     """Number of biased bins of one feature, and the size of their bias."""
     verdict, pvalue = row["verdict"].values, row["bin_error_pvalue_adjusted"].values
-    within = np.where(meaning.is_alike(row), 0.0, row["heterogeneity_within"].values)
+    within = np.where(row.is_alike, 0.0, row["heterogeneity_within"].values)
     share = np.where(np.isfinite(within), row.weight_share, np.nan)
     n_tested = np.isfinite(pvalue).sum()
     with np.errstate(invalid="ignore"):
@@ -606,7 +613,7 @@ def along_axis(effect: Result) -> bool:
 
 def _curve_bias(row: FeatureResult) -> float:
     """The largest density bias of the zero-start curve of one feature."""
-    of_bins = np.where(meaning.is_alike(row), 0.0, row["density_bias"].values)
+    of_bins = np.where(row.is_alike, 0.0, row["density_bias"].values)
     steps = of_bins * np.diff(row.bin_edges)
     is_finite = np.isfinite(steps)
     return float(np.abs(np.cumsum(steps[is_finite])).max()) if is_finite.any() else np.nan
@@ -936,20 +943,21 @@ MIN_ROWS, MIN_ROWS_WEIGHTED = 30, 10
 MIN_ROWS_OF_BANDS = 100
 
 
-def kurtosis(effect: xr.Dataset) -> np.ndarray:
+def kurtosis(effect: xr.Dataset) -> FloatArray:
     """Kurtosis of the local effects about the fits of their bins, all bins together, (feature,).
 
     NaN where no bin has a spread beyond the numerical error of the local effects.
     """
-    return np.array([_kurtosis(row) for row in each_feature(effect)])
-
-
-def _kurtosis(row: FeatureResult) -> float:
-    spread, n = row["heterogeneity"].values, row.n_effective
+    features = all_features(effect)
+    spread, n, fourth = map(
+        features.padded,
+        (features.heterogeneity, features.n_effective, features.residuals.fourth_moment),
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        by_bin = row.residuals.fourth_moment / spread**4
-    usable = np.isfinite(by_bin) & (spread > least_effect(row)) & (n >= 4)
-    return float(np.average(by_bin[usable], weights=n[usable])) if usable.any() else np.nan
+        by_bin = fourth / spread**4
+        usable = np.isfinite(by_bin) & (spread > features.least_effects[:, None]) & (n >= 4)
+        total, weight = [np.where(usable, part, 0.0).sum(axis=-1) for part in (n * by_bin, n)]
+        return np.asarray(total / weight)
 
 
 def tail_notes(effect: xr.Dataset) -> list[str]:
@@ -975,11 +983,10 @@ def _heavy_tails(effect: xr.Dataset) -> list[str]:
     # Errors by parameters alone have no skewness.
     other_intervals = ""
     if "effect_skewness" in effect:
-        short_bands = any(
-            ((row.n_effective > 0) & (row.n_effective < MIN_ROWS_OF_BANDS)).any()
-            for row, is_heavy in zip(each_feature(effect), heavy, strict=True)
-            if is_heavy and (row.n_effective > 0).sum() > 1
-        )
+        together = all_features(effect)
+        n = together.padded(together.n_effective, 0.0)[heavy]
+        n = n[(n > 0).sum(axis=-1) > 1]
+        short_bands = bool(((n > 0) & (n < MIN_ROWS_OF_BANDS)).any())
         other_intervals = "; those of effects and curves allow for skewness" + (
             f", but bands of effects are too narrow with fewer than {MIN_ROWS_OF_BANDS} rows a bin"
             if short_bands
@@ -1017,7 +1024,7 @@ PVALUE = "P"
 def effect_page(effect: xr.Dataset, max_features: int) -> Page:
     """The page that shows effects in bins: their facts, and a table with a line a feature."""
     names, size = feature_names(effect), importances(effect)
-    extents = np.array([curve_extent(row) for row in each_feature(inner(effect))])
+    extents = curve_extents(inner(effect))
     reach = extents[:, 1] - extents[:, 0]
     ranked = size if np.isfinite(size).any() else reach
     # A curve that is 0 up to rounding is last.

@@ -14,17 +14,17 @@ from rhale_stats.arguments.times import as_values
 from rhale_stats.arrays import accumulate, categories
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.feature_result import (
     FeatureResult,
-    each_feature,
+    all_features,
     has_moments,
     one_feature,
 )
 from rhale_stats.schema.features import feature_names, feature_position, given_feature
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import is_categorical, level_names, level_text
-from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variables import GRID_VALUE, variable, with_variables
 
 # Between which percentiles of the rows summaries are made, unless others are asked for.
@@ -47,47 +47,45 @@ def inner(effect: xr.Dataset) -> xr.Dataset:
     if MOMENTS not in effect:
         return effect
     low, high = percentiles_of(effect)
-    rows, shares, of_axis = (
-        each_feature(effect),
-        list[FloatArray](),
-        np.ones((len(effect.feature), 2)),
-    )
-    for number, row in enumerate(rows):
-        share = row.cell_share
-        if row.sizes["bin"] and not row.is_categorical:
-            below = np.nan_to_num(share).cumsum()
-            before = np.append(0.0, below[:-1])
-            inside = below > below[-1] * low / 100 * (1 + 1e-9)
-            inside &= before < below[-1] * high / 100 * (1 - 1e-9)
-            share = np.where(inside, share, 0.0)
-            of_axis[number] = _share_of_axis(row, row.edges[beside(inside)])
-        shares.append(share)
-    index = np.array([row.heterogeneity_index for row in rows]) * of_axis[:, 1]
+    features, of_axis = all_features(effect), np.ones((2, effect.sizes["feature"]))
+    share, is_cut = features.cell_share, (features.n_bins > 0) & ~features.has_levels
+    below = share.cumsum(axis=-1)
+    inside = below > below[:, -1:] * low / 100 * (1 + 1e-9)
+    inside &= below - share < below[:, -1:] * high / 100 * (1 - 1e-9)
+    at_edges = np.where(beside(inside), features.edges, np.nan)
+    ends = [end.reduce(at_edges, axis=-1, keepdims=True) for end in (np.fmin, np.fmax)]
+    of_axis[:, is_cut] = _shares_of_axis(features, *ends)[:, is_cut]
+    share = np.where(is_cut[:, None] & ~inside, 0.0, share)
+    in_cells = np.full(features.edges.shape, np.nan)
+    in_cells[:, :-1] = np.where(features.is_cell, share, np.nan)
+    index = features.heterogeneity_index * of_axis[1]
     variables = {
-        "cell_share": (("feature", "edge"), padded(shares, [effect.sizes["edge"]])),
+        "cell_share": (("feature", "edge"), in_cells),
         "heterogeneity_index": variable("heterogeneity_index", index),
-        AXIS_SHARE: ("feature", of_axis[:, 0]),
+        AXIS_SHARE: ("feature", of_axis[0]),
     }
     return with_variables(effect, variables)
 
 
 def beside(cells: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which edges are those of marked cells."""
-    return np.asarray(np.append(cells, False) | np.append(False, cells))
+    """Which edges are those of marked cells, (..., cell) -> (..., edge)."""
+    none = np.zeros((*cells.shape[:-1], 1), dtype=bool)
+    right, left = np.concatenate([cells, none], axis=-1), np.concatenate([none, cells], axis=-1)
+    return np.asarray(right | left)
 
 
-def _share_of_axis(row: FeatureResult, inner_edges: FloatArray) -> FloatArray:
-    """Which part of the heterogeneity index, an integral along the axis, lies between edges.
+def _shares_of_axis(features: AllFeatures, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Which part of a heterogeneity index, an integral along the axis, lies between two ends.
 
-    Of unbiased variances, and of those that are divided by the rows.
+    Of unbiased variances, and of those that are divided by the rows: (2, feature).
     """
-    edges, square = row.bin_edges, row["heterogeneity"].values ** 2
-    if not len(edges) or not len(inner_edges):
-        return np.ones(2)
-    clipped, n = np.clip(edges, inner_edges[0], inner_edges[-1]), np.maximum(row.n_effective, 1)
+    edges, square = features.bin_edges, features.padded(features.heterogeneity**2)
+    n = np.maximum(features.padded(features.n_effective), 1)
     both = np.stack([square, square * (1 - 1 / n)])
-    part, whole = [np.nansum(np.diff(ends) * both, axis=-1) for ends in (clipped, edges)]
-    return np.asarray(np.divide(part, whole, out=np.ones(2), where=whole > 0))
+    part, whole = [
+        np.nansum(np.diff(some) * both, axis=-1) for some in (np.clip(edges, low, high), edges)
+    ]
+    return np.asarray(np.divide(part, whole, out=np.ones(part.shape), where=whole > 0))
 
 
 def percentiles_of(effect: xr.Dataset) -> tuple[float, float]:

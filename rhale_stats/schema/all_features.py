@@ -111,6 +111,12 @@ class AllFeatures:
         return CellMoments(np.where(self.is_cell, table, 0.0).reshape(len(table), -1))
 
     @cached_property
+    def bin_edges(self) -> FloatArray:
+        """Edges of the bins, (feature, edge of a bin), NaN behind the last one."""
+        left, right = self._along("bin_left", "bin"), self._along("bin_right", "bin")
+        return np.concatenate([left[:, :1], right], axis=1)
+
+    @cached_property
     def slopes(self) -> FloatArray:
         """Slope of the effect in every bin; 0 where it is constant in the bin."""
         has_slopes = "slope" in self.variables
@@ -187,14 +193,14 @@ class AllFeatures:
     @cached_property
     def pieces(self) -> Pieces:
         """Bins by their rows with their lines, (feature, bin); 0 behind the last one."""
-        share = self.cell_share[:, : self.is_bin.shape[1]]
-        if self.along_axis:
-            weight = self.padded(self.means.weight, 0.0)
-            share = weight / np.where(self.is_bin, weight.sum(axis=-1, keepdims=True), 1.0)
-        edges = np.concatenate(
-            [self._along("bin_left", "bin")[:, :1], self._along("bin_right", "bin")], axis=1
-        )
-        return self._lines(edges, share)
+        return self._lines(self.bin_edges, self._bin_share)
+
+    @property
+    def _bin_share(self) -> FloatArray:
+        if not self.along_axis:
+            return self.cell_share[:, : self.is_bin.shape[1]]
+        weight = self.padded(self.means.weight, 0.0)
+        return weight / np.where(self.is_bin, weight.sum(axis=-1, keepdims=True), 1.0)
 
     def _lines(self, edges: FloatArray, share: FloatArray) -> Pieces:
         """The lines of the bins, to as many places for each feature as there are shares."""
@@ -204,6 +210,50 @@ class AllFeatures:
             for values in (residuals.mean, self.slopes, self.means.x_mean, residuals.x_variance)
         ]
         return Pieces(edges, mean, slope, x_mean, x_variance, share)
+
+    @cached_property
+    def weight_share(self) -> FloatArray:
+        """Share of the weight in every bin, (feature, bin); of levels, at both ends of a step."""
+        share = self._bin_share.copy()
+        if self.has_levels.any():
+            levels = self._along("level_share", "edge")[self.has_levels]
+            steps = np.nan_to_num(levels[:, :-1] + levels[:, 1:])
+            share[self.has_levels] = steps[:, : share.shape[1]]
+        return share
+
+    @cached_property
+    def heterogeneity_index(self) -> FloatArray:
+        """The heterogeneity index, math [10], (feature,)."""
+        if "heterogeneity_index" in self.variables:
+            return np.asarray(self.variables["heterogeneity_index"].values)
+        bins = self.means
+        with np.errstate(invalid="ignore", divide="ignore"):
+            # Of the residuals, as the heterogeneity is (math [6]).
+            freedom = bins.weight - (1 + (self.slopes != 0)) * bins.weight_sq / bins.weight
+            squares = np.nan_to_num(self.heterogeneity**2 * freedom)
+        parts = squares, bins.weight, np.diff(self.bin_edges)[self.is_bin]
+        index = accumulate.heterogeneity_index(*[self.padded(part, 0.0) for part in parts])
+        is_known = self.is_bin & ~np.isnan(self._along("heterogeneity", "bin"))
+        return np.where(is_known.any(axis=-1), index, np.nan)
+
+    @cached_property
+    def effect(self) -> FloatArray:
+        """Effects of the bins, (feature, bin)."""
+        return np.where(self.is_bin, self._along("effect", "bin"), np.nan)
+
+    @cached_property
+    def least_effects(self) -> FloatArray:
+        """Numerical limits, (feature,): smaller effects are 0, smaller differences are none."""
+        largest = np.fmax.reduce(np.abs(self.effect), axis=-1)
+        error = np.zeros(self.n_features)
+        if "local_effect_error" in self.variables:
+            error = np.nan_to_num(self.variables["local_effect_error"].values)
+        return np.maximum(error, np.where(np.isnan(largest), 0.0, 16 * np.spacing(largest)))
+
+    @cached_property
+    def is_alike(self) -> NDArray[np.bool_]:
+        """Bins in which local effects differ by numerical error only, (feature, bin)."""
+        return np.asarray(self.padded(self.heterogeneity) <= self.least_effects[:, None])
 
     # --- cells ---
 
@@ -385,6 +435,14 @@ class AllFeatures:
         same = (values[:, 1:] == values[:, :-1]) | (unknown[:, 1:] & unknown[:, :-1])
         begins = np.pad(~same, ((0, 0), (1, 0)), constant_values=True)
         return np.flatnonzero(begins & self.is_cell)
+
+    @property
+    def n_stretches(self) -> IntArray:
+        """Number of stretches of every feature; 0 without a spread of its own."""
+        if "spread" not in self.variables or not self.along_axis:
+            return np.zeros(self.n_features, dtype=np.int64)
+        counts = np.bincount(self.feature_of_stretches, minlength=self.n_features)
+        return np.where(self.has_levels, 0, counts)
 
     @property
     def feature_of_stretches(self) -> IntArray:

@@ -215,8 +215,8 @@ class Call(NamedTuple):
                     return args[:1], {**dict(zip(after, args[1:], strict=False)), **named}
             return args, named
         arguments = dict(zip(names, args, strict=False))
-        fitting = self._fitting(arguments, arguments)
-        if 1 < len(args) <= len(names) and fitting < len(args):
+        several = 1 < len(args) <= len(names)
+        if several and (fitting := self._fitting(arguments, arguments)) < len(args):
             ways = [dict(zip(way, args, strict=True)) for way in permutations(names, len(args))]
             ways = [
                 way

@@ -30,6 +30,7 @@ READ_CHUNKS = (
     *("regional_rhale", "interaction_matrix"),
 )
 # Variables that all functions of effects need, and all functions of local effects.
+CURVE_PARTS = ("effect", "heterogeneity", "curve")
 EFFECT_PARTS = ("n_obs", "average_effect", "local_effect_error")
 EFFECT_COORDINATES = (
     *("feature", "feature_kind", "feature_units", "bin_left", "bin_right", "edge_value"),
@@ -90,7 +91,7 @@ def check_effect(
     effect: object, parameter: str = "effect", maker: str = "rhale(local)"
 ) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` or ``ValueError`` unless it holds effects."""
-    result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    result = _check_kind(effect, parameter, CURVE_PARTS, maker)
     if ENSEMBLE.holds(result):
         _refuse_kind(ENSEMBLE, parameter, maker)
     if "draw" in result.dims:
@@ -104,7 +105,7 @@ def check_effect(
             f"{parameter} must be the Dataset that {maker} returns; this one holds the estimates "
             f"of folds. Their means and standard errors are in it: curve_mean, curve_se, ..."
         )
-    result = check_curves(result, parameter, maker)
+    result = _check_curves(result, parameter, maker)
     _check_parts(result, parameter, maker, EFFECT_PARTS, (), EFFECT_ATTRIBUTES)
     _check_shares(result, parameter)
     return result
@@ -159,7 +160,11 @@ def _are_moments_of(effect: xr.Dataset) -> NDArray[np.bool_]:
 
 def check_curves(effect: object, parameter: str, maker: str) -> xr.Dataset:
     """Check as `check_effect` effects that are no estimates from rows, such as a true effect."""
-    result = _check_kind(effect, parameter, ("effect", "heterogeneity", "curve"), maker)
+    result = _check_kind(effect, parameter, CURVE_PARTS, maker)
+    return _check_curves(result, parameter, maker)
+
+
+def _check_curves(result: xr.Dataset, parameter: str, maker: str) -> xr.Dataset:
     for name, dims in (("effect", ("feature", "bin")), ("curve", ("feature", "edge"))):
         _check_dims(result, name, parameter, dims)
     _check_parts(result, parameter, maker, ("n_bins",), EFFECT_COORDINATES, ("centering",))

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays import accumulate
 from rhale_stats.arrays import cells as cell_kernel
@@ -238,15 +239,10 @@ class FeatureResult(dict[str, xr.Variable]):
         """Effective number of rows in every bin; of a result without moments, all its rows."""
         return self.together.n_effective[self._bins]
 
-    @cached_property
+    @property
     def weight_share(self) -> FloatArray:
         """Share of the total weight in every bin; of levels, at both ends of every step."""
-        if self.is_categorical:
-            levels = self["level_share"].values
-            return np.asarray(levels[:-1] + levels[1:])
-        if not self.has_cells:
-            return self.cell_share
-        return np.asarray(self.means.weight / self.means.weight.sum())
+        return self.together.weight_share[self.position, : self.sizes["bin"]]
 
     @property
     def x_mean(self) -> FloatArray:
@@ -324,19 +320,20 @@ class FeatureResult(dict[str, xr.Variable]):
         width = np.diff(self.edges)
         return cell_kernel.slope_correlation(products, width, cells.weight, bin_of, self.slopes)
 
-    @cached_property
+    @property
     def heterogeneity_index(self) -> float:
         """The heterogeneity index, math [10]."""
-        if "heterogeneity_index" in self:
-            return float(self["heterogeneity_index"])
-        if np.isnan(self["heterogeneity"].values).all():
-            return float("nan")
-        bins, ddof = self.means, 1 + (self.slopes != 0)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            # Of the residuals, as the heterogeneity is (math [6]).
-            freedom = bins.weight - ddof * bins.weight_sq / bins.weight
-            squares = np.nan_to_num(self["heterogeneity"].values ** 2 * freedom)
-        return float(accumulate.heterogeneity_index(squares, bins.weight, np.diff(self.bin_edges)))
+        return float(self.together.heterogeneity_index[self.position])
+
+    @property
+    def least_effect(self) -> float:
+        """Numerical limit: smaller effects are 0, smaller differences are none."""
+        return float(self.together.least_effects[self.position])
+
+    @property
+    def is_alike(self) -> NDArray[np.bool_]:
+        """Bins in which local effects differ by numerical error only."""
+        return np.asarray(self.together.is_alike[self.position, : self.sizes["bin"]])
 
     @property
     def curve_offset(self) -> float:
@@ -375,13 +372,10 @@ class FeatureResult(dict[str, xr.Variable]):
         """The bin of every cell."""
         return np.repeat(np.arange(self.sizes["bin"]), np.diff(self.bin_edge_numbers))
 
-    @cached_property
+    @property
     def cell_share(self) -> FloatArray:
         """Share of the total weight in every cell; 0 where a cell is left out."""
-        if "cell_share" in self:
-            return np.asarray(self["cell_share"].values[: self.n_cells])
-        weight = self.moments.weight
-        return np.asarray(weight / weight.sum())
+        return self.together.cell_share[self.position, : self.n_cells]
 
     @cached_property
     def curve_cells(self) -> CurveCells:

@@ -136,10 +136,11 @@ def rows_kept(dataset: xr.Dataset) -> dict[int, Any]:
     """Features of a Dataset that were asked for before, by position: others are put there."""
     variables = list(dataset._variables.values())
     datasets = [] if _KEPT is None else _KEPT
-    rows = next((part.rows for part in datasets if part.holds(dataset, variables)), None)
-    if rows is None:
-        rows = dict[int, Any]()
-        datasets[:] = [*datasets[1 - MAX_KEPT :], KeptFeatures(dataset, variables, rows)]
+    for part in datasets:
+        if part.holds(dataset, variables):
+            return part.rows
+    rows = dict[int, Any]()
+    datasets[:] = [*datasets[1 - MAX_KEPT :], KeptFeatures(dataset, variables, rows)]
     return rows
 
 

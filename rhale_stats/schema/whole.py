@@ -70,8 +70,7 @@ def _with_parts(result: xr.Dataset | xr.DataTree) -> dict[str, Any]:
         for dim, size in result.sizes.items()
         if dim not in SELECTED
     }
-    attrs = {name: _form(value) for name, value in result.attrs.items()}
-    return {**result.encoding, MADE: (parts, axes, attrs)}
+    return {**result.encoding, MADE: (parts, axes, dict(result.attrs))}
 
 
 def with_feature(value: Any) -> Any:
@@ -138,9 +137,10 @@ def _changes(dataset: xr.Dataset) -> Iterator[str]:
     """What a Dataset has otherwise than when it was made."""
     parts, axes, attrs = dataset.encoding[MADE]
     now, dims_now = dict(dataset.variables), set(dataset.sizes)
-    for name, form in attrs.items():
-        if name in dataset.attrs and _form(dataset.attrs[name]) != form:
-            yield f"has the attribute {name}={shown(dataset.attrs[name])}"
+    for name, before in attrs.items():
+        value = dataset.attrs.get(name, before)
+        if value is not before and _form(value) != _form(before):
+            yield f"has the attribute {name}={shown(value)}"
     if missing := [name for name in attrs if name not in dataset.attrs and name != FINGERPRINT]:
         yield f"has no attribute {listed(missing)}"
     missing = [

@@ -18,7 +18,6 @@ from rhale_stats.effects.fit import (
     group_overlap,
     interpolation,
     noise_in_the_middle,
-    row_degrees,
     row_spread_degrees,
     spread_degrees,
     spread_rows,
@@ -77,15 +76,18 @@ def test_degrees_of_the_mean_over_the_rows():
     """Kish's number of rows less one: 1 / sum of shares^2 / n."""
     share, n = np.array([0.25, 0.75, 0.0]), np.array([10.0, 30.0, 0.0])
     features = SimpleNamespace(
-        n_effective=None, padded=lambda *_: np.stack([n, n]),
+        n_effective=None, padded=lambda *_: np.stack([n, n]), has_levels=np.zeros(2, dtype=bool),
         pieces=SimpleNamespace(share=np.stack([share, 0 * share])),
+        source=xr.Dataset(), variables={},
     )  # fmt: skip
     assert_allclose(average_degrees(features), [39, NAN])
     # Of levels the numbers of steps do not count.
-    levels = {"n_level_effective": ("edge", n), "level_share": ("edge", share)}
-    steps = {"n_obs": ("bin", np.full(2, 5.0))}
-    row = row_of(xr.Dataset(levels | steps, {"feature_kind": "nominal"}))
-    assert row_degrees(row) == pytest.approx(39)
+    features.has_levels = np.ones(2, dtype=bool)
+    features.variables = {
+        "level_share": xr.Variable(("feature", "edge"), [share, share]),
+        "n_level_effective": xr.Variable(("feature", "edge"), [n, n]),
+    }
+    assert_allclose(average_degrees(features), [39, 39])
 
 
 @pytest.mark.parametrize("centering", ["mean", "start", "integral"])

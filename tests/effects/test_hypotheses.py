@@ -28,7 +28,7 @@ from rhale_stats.effects.hypotheses import (
     _grouped,
     _homogeneous,
 )
-from rhale_stats.inference.meaning import NO_ROWS, least_effect
+from rhale_stats.inference.meaning import NO_ROWS
 from rhale_stats.local.rows import columns
 from rhale_stats.schema.feature_result import one_feature
 from tests.bins.test_adaptive import Lines
@@ -1375,7 +1375,7 @@ def test_variances_below_the_numerical_error_are_none(least):
     effect = rs.rhale(local, bins=rs.GivenBins([0, 1]))
     effect["local_effect_error"] = ("feature", [least])
     row = one_feature(effect, 0)
-    assert least_effect(row) == pytest.approx(least, rel=1e-6)
+    assert row.least_effect == pytest.approx(least, rel=1e-6)
     found = _homogeneous(row, (columns(local), 0))
     products = np.prod(np.diff(g.reshape(-1, 3), axis=1), axis=1)
     assert (-products.mean(), len(products)) == (1, 24)

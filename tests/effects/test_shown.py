@@ -7,10 +7,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.tables import curve_extent, effect_page
+from rhale_stats.effects.tables import curve_extents, effect_page
 from rhale_stats.effects.values import importances
 from rhale_stats.printing.text import number_text
-from rhale_stats.schema.feature_result import each_feature
 from tests.effects.mixed import mixed_effect
 from tests.helpers import local_of
 
@@ -73,7 +72,7 @@ def test_the_largest_of_many_features():
 
 
 def extents(effect):
-    return [curve_extent(row) for row in each_feature(effect)]
+    return [tuple(ends) for ends in curve_extents(effect).tolist()]
 
 
 def test_ends_of_curves():

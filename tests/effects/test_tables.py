@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.effects.tables import curve_extent
+from rhale_stats.effects.tables import curve_extents
 from rhale_stats.inference.meaning import ALIKE, ORDER, ZERO
 from rhale_stats.schema.feature_result import one_feature
 from tests.effects.mixed import LEVELS, mixed_effect
@@ -121,7 +121,7 @@ def test_a_line_within_bins_turns_the_curve():
     assert (row.sizes["bin"], row["slope"].item()) == (1, pytest.approx(2))
     # x^2 less its mean over the rows.
     mean = np.mean(x**2)
-    assert_allclose(curve_extent(row), [-mean, 9 - mean], atol=1e-12)
+    assert_allclose(curve_extents(effect), [[-mean, 9 - mean]], atol=1e-12)
     table = rs.tidy(effect)
     assert list(table.columns[4:]) == [
         "n_obs", "estimate", "std_error", "conf_low", "conf_high", "heterogeneity",

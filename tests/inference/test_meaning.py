@@ -8,11 +8,9 @@ from rhale_stats.inference.meaning import (
     ALIKE,
     ORDER,
     ZERO,
-    is_alike,
     is_unordered,
     is_zero,
-    least_effect,
-    of_average,
+    of_averages,
     of_bins,
     of_effects,
 )
@@ -33,22 +31,22 @@ class TestLeastEffect:
     """The numerical limit of one feature."""
 
     def test_the_error_of_local_effects(self):
-        assert least_effect(row([5.0, np.nan], [0.0, 0.0])) == 0.1
+        assert row([5.0, np.nan], [0.0, 0.0]).least_effect == 0.1
 
     def test_rounding_of_the_largest_effect(self):
         known = row([-5.0, 1.0], [0.0, 0.0], error=np.nan)
-        assert least_effect(known) == 16 * np.spacing(5.0)
-        assert least_effect(changed(known, drop=["local_effect_error"])) == 16 * np.spacing(5.0)
+        assert known.least_effect == 16 * np.spacing(5.0)
+        assert changed(known, drop=["local_effect_error"]).least_effect == 16 * np.spacing(5.0)
 
     def test_without_effects(self):
-        assert least_effect(row([np.nan], [np.nan])) == 0.1
-        assert least_effect(changed(row([np.nan], [np.nan]), drop=["local_effect_error"])) == 0
+        assert row([np.nan], [np.nan]).least_effect == 0.1
+        assert changed(row([np.nan], [np.nan]), drop=["local_effect_error"]).least_effect == 0
 
 
 def test_bins_without_spread_are_alike():
     """Up to the numerical error, and that included; nothing is known of the last bin."""
     known = row([1.0, 1.0, 1.0, np.nan], [0.0, 0.1, 0.11, np.nan])
-    assert is_alike(known).tolist() == [True, True, False, False]
+    assert known.is_alike.tolist() == [True, True, False, False]
 
 
 def test_bins_are_zero_up_to_the_ends_of_their_lines():
@@ -56,23 +54,26 @@ def test_bins_are_zero_up_to_the_ends_of_their_lines():
     effect = [0.1, 0.0, -0.04, -0.05, 0.11, 0.0]
     slope = [0.0, 0.1, 0.06, 0.06, 0.0, 0.0]
     spread = [0.0, 0.0, 0.0, 0.0, 0.0, 0.2]
-    assert is_zero(row(effect, spread, slope)).tolist() == [True, True, True, False, False, False]
-    assert is_zero(row([-0.05], [0.0], [-0.06])).tolist() == [False]
+    of_lines = row(effect, spread, slope).together
+    assert is_zero(of_lines)[0].tolist() == [True, True, True, False, False, False]
+    assert is_zero(row([-0.05], [0.0], [-0.06]).together)[0].tolist() == [False]
     # Widths are those of each bin.
     wide = changed(row([0.0, 0.0], [0.0, 0.0], [0.06, 0.06]), edge_value=("edge", [0, 2, 6]))
-    assert is_zero(wide).tolist() == [True, False]
+    assert is_zero(wide.together)[0].tolist() == [True, False]
 
 
 def test_reasons_of_bins():
-    assert of_bins(row([0.0, 1.0, 1.0], [0.0, 0.05, 1.0])) == [ZERO, ALIKE, ""]
+    features = row([0.0, 1.0, 1.0], [0.0, 0.05, 1.0]).together
+    assert of_bins(features)[0].tolist() == [ZERO, ALIKE, ""]
 
 
 def test_parameters_move_effects_that_all_rows_share():
     """Then the standard error decides, whose steps magnify rounding by 1e4."""
     se = ("bin", [0.0, 999.0, 1001.0])
     known = row([0.0, 1.0, 1.0], [0.0, 0.0, 0.0], effect_se=se, effect_se_model=se)
-    assert of_bins(known) == [ZERO, ALIKE, ""]
-    assert of_bins(changed(known, drop=["effect_se_model"])) == [ZERO, ALIKE, ALIKE]
+    assert of_bins(known.together)[0].tolist() == [ZERO, ALIKE, ""]
+    by_rows = changed(known, drop=["effect_se_model"]).together
+    assert of_bins(by_rows)[0].tolist() == [ZERO, ALIKE, ALIKE]
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_parameters_move_effects_that_all_rows_share():
 )
 def test_reasons_of_all_effects(effect, heterogeneity, expected):
     """Bins without effects do not count."""
-    assert of_effects(row(effect, heterogeneity)) == expected
+    assert of_effects(row(effect, heterogeneity).together)[0] == expected
 
 
 @pytest.mark.parametrize(
@@ -101,11 +102,11 @@ def test_reasons_of_all_effects(effect, heterogeneity, expected):
     ],
 )
 def test_an_average_varies_where_bins_have_different_effects(effect, slope, expected):
-    assert of_average(row(effect, 0 * np.array(effect), slope)) == expected
+    assert of_averages(row(effect, 0 * np.array(effect), slope).together)[0] == expected
 
 
 def test_an_average_of_equal_bins_with_an_error():
-    assert of_average(row([1.0, 1.0], [0.0, 1.0])) == ""
+    assert of_averages(row([1.0, 1.0], [0.0, 1.0]).together)[0] == ""
 
 
 def test_levels_without_an_order_have_no_average():
@@ -118,4 +119,4 @@ def test_levels_without_an_order_have_no_average():
     assert is_unordered(kinds).tolist() == [False, True, False]
     assert is_unordered(kinds.drop_vars("feature_kind")).tolist() == [False] * 3
     known = changed(row([0.0], [0.0]), feature_kind="nominal")
-    assert of_average(known) == ORDER
+    assert of_averages(known.together)[0] == ORDER
