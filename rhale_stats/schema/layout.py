@@ -149,17 +149,22 @@ def check_edges(result: xr.Dataset, parameter: str) -> None:
     variables = result.variables
     if variables["edge_value"].dims != ("feature", "edge"):
         return  # of several samples, which come here one by one
-    parts = [variables[name].values for name in ("bin_left", "bin_right", "edge_value")]
-    for name, left, right, grid in zip(feature_names(result), *parts, strict=True):
-        n_bins, edges = np.isfinite(left).sum(), grid[np.isfinite(grid)]
-        bins = np.append(left[:n_bins], right[:n_bins][-1:])
-        fits = (np.diff(bins) > 0).all() and np.array_equal(bins[1:], right[:n_bins])
-        if n_bins:
-            fits &= (np.diff(edges) > 0).all() and np.isin(bins, edges).all()
-            fits &= np.array_equal(bins[[0, -1]], edges[[0, -1]]) if len(edges) else False
-        if not fits:
-            raise ValueError(
-                f"{parameter} must have all of its bins, in order, between edges that rise; those "
-                f"of feature {name!r} are not. Bins must not be selected or sorted: make others "
-                f"with rhale(local, bins=...)."
-            )
+    left, right, grid = [variables[name].values for name in ("bin_left", "bin_right", "edge_value")]
+    n_bins, n_edges = np.isfinite(left).sum(axis=-1), np.isfinite(grid).sum(axis=-1)
+    is_bin = np.arange(left.shape[-1]) < n_bins[:, None]
+    is_edge = np.arange(grid.shape[-1]) < n_edges[:, None]
+    every, last = np.arange(len(grid)), np.maximum(n_bins - 1, 0)
+    with np.errstate(invalid="ignore"):
+        fits = np.isfinite(left) == is_bin
+        fits &= ~is_bin | (right > left) & (left[..., None] == grid[:, None]).any(axis=-1)
+        fits[:, 1:] &= ~is_bin[:, 1:] | (left[:, 1:] == right[:, :-1])
+        rises = (np.isfinite(grid) == is_edge)[:, 1:] & (~is_edge[:, 1:] | (np.diff(grid) > 0))
+        ends = (left[:, 0] == grid[:, 0]) & (right[every, last] == grid[every, n_edges - 1])
+    is_whole = fits.all(axis=-1) & rises.all(axis=-1) & ends
+    broken = np.flatnonzero((n_bins > 0) & ~is_whole)
+    if len(broken):
+        raise ValueError(
+            f"{parameter} must have all of its bins, in order, between edges that rise; those "
+            f"of feature {feature_names(result)[broken[0]]!r} are not. Bins must not be selected "
+            f"or sorted: make others with rhale(local, bins=...)."
+        )
