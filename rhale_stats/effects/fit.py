@@ -130,11 +130,18 @@ def curve_covariance(row: FeatureResult, fit: CurveErrors, z: FloatArray) -> Flo
 
 def bin_degrees(row: FeatureResult) -> FloatArray:
     """Degrees of freedom of the effects of one feature's bins, for Student's t."""
-    if row.stores_errors:
-        return group_degrees(row, "effect")
-    together = row.together
-    cells = together.bins_as_cells if row.is_categorical else together.cells
-    return row.of_bins(cells.effect_degrees())
+    return degrees_in_bins(row.together)[row.position, : row.sizes["bin"]]
+
+
+def degrees_in_bins(features: AllFeatures) -> FloatArray:
+    """Degrees of freedom of the effects of all bins, for Student's t, (feature, bin)."""
+    if stores_errors(features.source):
+        return features.padded(features.at_bins("effect_df"))
+    degrees = features.cells.effect_degrees()
+    if features.has_levels.any():
+        of_steps = features.bins_as_cells.effect_degrees()
+        degrees = np.where(features.has_levels[features.feature], of_steps, degrees)
+    return features.padded(degrees)
 
 
 def spread_degrees(row: FeatureResult) -> FloatArray:

@@ -17,6 +17,7 @@ from rhale_stats.effects.fit import (
     average_degrees,
     bin_degrees,
     curve_degrees,
+    degrees_in_bins,
     features_of,
     row_spread_degrees,
     source_of_errors,
@@ -151,14 +152,13 @@ def _row_degrees(effect: xr.Dataset, together: AllFeatures) -> dict[str, FloatAr
     )
     of_spread = together.padded(row_spread_degrees(together))
     degrees = {
-        "effect": together.padded(together.cells.effect_degrees()),
+        "effect": degrees_in_bins(together),
         **dict.fromkeys(("slope", "heterogeneity"), of_spread),
         "curve": together.known_at_edges(of_curves),
         "average_effect": average_degrees(together),
     }
     for feature in np.flatnonzero(together.has_levels).tolist():
         row = one_feature(effect, feature)
-        degrees["effect"][feature, : row.sizes["bin"]] = bin_degrees(row)
         at_levels = curve_degrees(row, row.fit, row.fit.pieces.edges)
         degrees["curve"][feature, : len(row.edges)] = row.fit.cells.at_edges(at_levels)
     return degrees

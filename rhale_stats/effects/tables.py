@@ -11,13 +11,18 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special
 
-from rhale_stats.arguments.times import shown_values
+from rhale_stats.arguments.times import are_dates, shown_values
 from rhale_stats.arrays.accumulate import turning_points
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import has_fact
 from rhale_stats.effects.errors import std_error
-from rhale_stats.effects.fit import average_degrees, bin_degrees, curve_degrees, includes_choice
+from rhale_stats.effects.fit import (
+    average_degrees,
+    curve_degrees,
+    degrees_in_bins,
+    includes_choice,
+)
 from rhale_stats.effects.hypotheses import wald_test
 from rhale_stats.effects.provenance import check_same_model
 from rhale_stats.effects.spread import spread_estimate
@@ -98,7 +103,7 @@ from rhale_stats.schema.features import (
     units_of,
     with_units,
 )
-from rhale_stats.schema.levels import categorical_features, is_categorical, level_names
+from rhale_stats.schema.levels import is_categorical, level_names
 from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import over_outputs
@@ -198,34 +203,40 @@ CHECKED = (
 def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of effects in bins: a line a bin."""
     effect = with_errors(effect)
-    frames, levels = [], bool(categorical_features(effect))
-    for row in each_feature(effect):
-        frame = pd.DataFrame(
-            {
-                "term": row.name,
-                "bin": row["bin"].values,
-                "bin_left": shown_values(row["bin_left"].values, units_in(row)),
-                "bin_right": shown_values(row["bin_right"].values, units_in(row)),
-                "n_obs": row["n_obs"].values,
-            }
-        )
-        if levels:
-            texts = level_names(row) if row.is_categorical else [""] * (row.sizes["bin"] + 1)
-            frame.insert(4, "level_from", texts[:-1])
-            frame.insert(5, "level_to", texts[1:])
-        reasons = of_bins(row.together)[row.position, : row.sizes["bin"]].tolist()
-        intervals = _wald_columns(row, "effect", level, bin_degrees(row), reasons)
-        lines = {name: row[name].values for name in ("slope", "slope_se") if name in row}
-        alike = row.is_alike
-        spread = {
-            name: np.where(alike, 0.0, row[name].values)
-            for name in ("heterogeneity", "heterogeneity_se")
-        }
-        if "spread" in row:
-            spread |= dict(zip(("spread_min", "spread_max"), within_bins(row), strict=True))
-        checks = {check: row[check].values for check in CHECKED if check in row}
-        frames.append(frame.assign(**intervals, **spread, **lines, **checks, reason=reasons))
-    return _spoken(pd.concat(frames, ignore_index=True))
+    features, rows = all_features(effect), each_feature(effect)
+    is_bin = features.is_bin
+
+    def in_lines(name: str) -> NDArray[Any]:
+        return effect.variables[name].transpose("feature", "bin", ...).values[is_bin]
+
+    columns: dict[str, Any] = {
+        "term": np.array(feature_names(effect))[features.feature],
+        "bin": effect["bin"].values[np.nonzero(is_bin)[1]],
+    }
+    for name in ("bin_left", "bin_right"):
+        columns[name] = in_lines(name)
+        if any(are_dates(units_in(row)) for row in rows):
+            shown = [pd.Series(shown_values(row[name].values, units_in(row))) for row in rows]
+            columns[name] = pd.concat(shown, ignore_index=True)
+    if features.has_levels.any():
+        texts = [
+            level_names(row) if row.is_categorical else [""] * (row.sizes["bin"] + 1)
+            for row in rows
+        ]
+        columns["level_from"] = [text for each in texts for text in each[:-1]]
+        columns["level_to"] = [text for each in texts for text in each[1:]]
+    columns["n_obs"] = in_lines("n_obs")
+    reasons = of_bins(features)
+    intervals = _wald_columns(effect, "effect", level, degrees_in_bins(features), reasons)
+    columns |= {name: values[is_bin] for name, values in intervals.items()}
+    for name in ("heterogeneity", "heterogeneity_se"):
+        columns[name] = np.where(features.is_alike[is_bin], 0.0, in_lines(name))
+    if "spread" in effect:
+        ranges = np.hstack([within_bins(row) for row in rows])
+        columns |= dict(zip(("spread_min", "spread_max"), ranges, strict=True))
+    more = [name for name in ("slope", "slope_se", *CHECKED) if name in effect]
+    columns |= {name: in_lines(name) for name in more}
+    return _spoken(pd.DataFrame({**columns, "reason": reasons[is_bin]}))
 
 
 def _spoken(table: pd.DataFrame) -> pd.DataFrame:
@@ -239,7 +250,7 @@ def glance(effect: xr.Dataset, level: float) -> pd.DataFrame:
     """`glance` of effects in bins: a line a feature."""
     effect = with_errors(effect)
     features, within = all_features(effect), inner(effect)
-    reasons = of_averages(features).tolist()
+    reasons = of_averages(features)
     columns = _wald_columns(effect, "average_effect", level, average_degrees(features), reasons)
     alike = (features.is_alike | np.isnan(features.effect)).all(axis=-1)
     extent = curve_extents(within)
@@ -388,15 +399,15 @@ WALD = ("estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"
 
 
 def _wald_columns(
-    effect: Result, name: str, level: float, degrees: np.ndarray, reasons: list[str]
-) -> dict[str, Any]:
+    effect: Result, name: str, level: float, degrees: FloatArray, reasons: NDArray[np.str_]
+) -> dict[str, FloatArray]:
     """Columns of an estimate with its standard error; t and P only if it includes the model."""
     estimate, se = effect[name].values, effect[f"{name}_se"].values
     ends = ends_in_table(effect, name, se, degrees, level)
-    zero, alike = [np.array([reason == why for reason in reasons], dtype=bool) for why in _EXACT]
+    zero, alike = [reasons == why for why in _EXACT]
     estimate = np.where(zero, 0.0, estimate)
     se = np.where(zero | alike, 0.0, se)
-    ends = np.where((zero | alike)[:, None], estimate[:, None], ends)
+    ends = np.where((zero | alike)[..., None], estimate[..., None], ends)
     tested = ~(zero | alike) & includes_model(effect, name)
     with np.errstate(invalid="ignore", divide="ignore"):
         statistic = np.where(tested, estimate / se, np.nan)
@@ -405,8 +416,8 @@ def _wald_columns(
         "std_error": se,
         "statistic": statistic,
         "p_value": 2 * special.stdtr(degrees, -np.abs(statistic)),
-        "conf_low": ends[:, 0],
-        "conf_high": ends[:, 1],
+        "conf_low": ends[..., 0],
+        "conf_high": ends[..., 1],
     }
 
 
