@@ -49,6 +49,18 @@ def public_functions():
     return {name: function for name, function in functions.items() if inspect.isfunction(function)}
 
 
+def in_cells(array):
+    """Values in the cells of a surface: at the last edges no cell begins."""
+    edges = [dim for dim in array.dims if str(dim).startswith("edge_")]
+    return array.isel(dict.fromkeys(edges, slice(-1))).values
+
+
+def bins_of_rows(surface, side):
+    """Bins of the rows along a numeric feature of a surface."""
+    edges, x = surface[f"edge_{side}"].values, surface[f"x_{side}"].values
+    return np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(edges) - 2)
+
+
 def daily(cases, n=1):
     """Cases of a test: the first ``n`` are for every day, the others for the slow tests."""
     cases = [case if isinstance(case, tuple) else (case,) for case in cases]

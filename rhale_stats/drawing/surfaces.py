@@ -22,6 +22,7 @@ from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.validation import validated
+from rhale_stats.surfaces.ale2 import is_categorical, is_used, places_of
 
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
@@ -84,8 +85,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
         )
     frame.check_one_output(surface, "surface")
     surface = with_part_facts(surface)
-    categorical = [f"level_{side}" in surface.coords for side in "ab"]
-    if contour and any(categorical):
+    if contour and any(is_categorical(surface, side) for side in "ab"):
         raise ValueError("contour must be False with a categorical feature: levels have no height.")
     with frame.one_panel(ax, (5.6, 4.4), despined=False, legend=False) as panel:
         empty = _draw_surface(panel, surface, contour=contour)
@@ -110,12 +110,12 @@ def draw_pair(panel: Axes, row: xr.Dataset) -> None:
     pair = pair_of(row)
     shape = [len(points) for _, points in pair]
     data: dict[str, Any] = {"surface": (("edge_a", "edge_b"), row["curve"].values.reshape(shape))}
+    facts = dict(row.attrs)
     for side, (_, points) in zip("ab", pair, strict=True):
-        name = f"level_{side}" if points.dtype.kind == "U" else f"edge_value_{side}"
-        data[name] = (f"edge_{side}", points)
+        data[f"edge_{side}"] = (f"edge_{side}", points)
+        facts[f"kind_{side}"] = "categorical" if points.dtype.kind == "U" else "numeric"
     data["second_difference_error"] = ((), float(np.nan_to_num(row["output_error"].values)))
-    surface = xr.Dataset(data, attrs=row.attrs)
-    surface = surface.set_coords([name for name in data if name.startswith(("level", "edge"))])
+    surface = xr.Dataset(data, attrs=facts)
     surface["surface"].attrs["long_name"] = frame.output_label(row)
     _draw_surface(panel, surface, contour=False)
     for (name, _), axis in zip(pair, (panel.xaxis, panel.yaxis), strict=True):
@@ -143,7 +143,7 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
         lines = panel.contour(along[0], along[1], fine.T, **how)
         panel.clabel(lines, fontsize="x-small")
     empty = np.zeros((len(bounds[0]) - 1, len(bounds[1]) - 1), dtype=bool)
-    if "cell_a" in surface:
+    if "x_a" in surface:
         empty = _empty(surface, bounds)
         _draw_rug(panel, surface)
     elif name == "difference":
@@ -151,8 +151,8 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
         _draw_dots(panel, surface, centres)
     _hatch(panel, empty, bounds)
     for side, letter, centre in zip("ab", "xy", centres, strict=True):
-        if f"level_{side}" in surface.coords:
-            labels = [str(level) for level in surface[f"level_{side}"].values]
+        if is_categorical(surface, side):
+            labels = [str(level) for level in surface[f"edge_{side}"].values]
             getattr(panel, f"set_{letter}ticks")(centre, labels, parse_math=False)
     panel.set_xlim(bounds[0][0], bounds[0][-1])
     panel.set_ylim(bounds[1][0], bounds[1][-1])
@@ -168,11 +168,11 @@ def _axis(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], ...]:
 
     Levels are stripes; between the edges of a numeric feature the mesh is fine.
     """
-    if f"level_{side}" in surface.coords:
-        levels = np.arange(float(surface.sizes[f"edge_{side}"]))
+    edges = surface[f"edge_{side}"].values
+    if is_categorical(surface, side):
+        levels = np.arange(float(len(edges)))
         ends = np.arange(len(levels) + 1.0) - 0.5
         return ends, levels, levels, ends
-    edges = surface[f"edge_value_{side}"].values
     points = np.union1d(np.linspace(edges[0], edges[-1], FINE), edges)
     ends = np.concatenate([[points[0]], (points[:-1] + points[1:]) / 2, [points[-1]]])
     return edges, edges, points, ends
@@ -189,9 +189,8 @@ def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.fl
 
 def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
     """Cells without rows, by the bins and levels of the rows themselves."""
-    used = surface["cell_a"].values >= 0
     occupied = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
-    occupied[surface["cell_a"].values[used], surface["cell_b"].values[used]] = True
+    occupied[places_of(surface, "a"), places_of(surface, "b")] = True
     return np.asarray(~occupied)
 
 
@@ -199,9 +198,11 @@ def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
     """Where not both surfaces have rows, in a cell or beside a level."""
     shared = comparison["supported"].values == 1
     for axis, side in enumerate("ab"):
-        if f"level_{side}" in comparison.coords:
-            last = shared.shape[axis]
-            shared = np.insert(shared, 0, False, axis) | np.insert(shared, last, False, axis)
+        # No cell is at the last edge: a level is beside its own and the one before.
+        if is_categorical(comparison, side):
+            shared = shared | np.roll(shared, 1, axis)
+        else:
+            shared = np.delete(shared, -1, axis)
     return np.asarray(~shared)
 
 
@@ -216,9 +217,9 @@ def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np
 
 def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:
     """Draw values of rows along the axes of numeric features."""
-    used = np.flatnonzero(surface["cell_a"].values >= 0)
+    used = np.flatnonzero(is_used(surface))
     used = used[:: len(used) // RUG_ROWS + 1]
     for side, axis in zip("ab", "xy", strict=True):
-        if f"x_{side}" in surface:
+        if not is_categorical(surface, side):
             values = {axis: surface[f"x_{side}"].values[used]}
             sns.rugplot(**values, ax=panel, height=0.02, color="0.2", alpha=0.5, linewidth=0.5)

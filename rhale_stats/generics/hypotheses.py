@@ -411,9 +411,10 @@ def compare(
         ``h2_p_value_adjusted`` (over features, or over pairs), math [62].
 
         For surfaces ``difference`` with its standard error, interval and band is over (edge_a,
-        edge_b); ``second_effect_difference`` with its standard error and interval is over the
-        cells. ``statistic`` is the largest normal score over the corners; ``cell_statistic`` and
-        ``cell_p_value`` are those of the cells. `plots.surface` draws the result.
+        edge_b), and so is ``second_effect_difference``, of the cells that begin there;
+        ``supported`` is 1 where both have rows. ``statistic`` is the largest normal score over the
+        corners; ``cell_statistic`` and ``cell_p_value`` are those of the cells. `plots.surface`
+        draws the result.
 
     Raises
     ------

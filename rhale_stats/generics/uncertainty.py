@@ -157,7 +157,7 @@ def confband(
         ``effect`` with ``curve_band`` (feature, edge, ci_bound), and ``effect_band`` (feature, bin,
         ci_bound). The attributes of each band give its target, source, method and level, and that
         it is simultaneous. For a surface ``surface_band`` (edge_a, edge_b, ci_bound), over all its
-        corners, and ``second_effect_band`` (bin_a, bin_b, ci_bound), over all cells with at least
+        corners, and ``second_effect_band`` (edge_a, edge_b, ci_bound), over all cells with at least
         two rows.
 
     Raises
@@ -221,12 +221,13 @@ def std_error(
     Parameters
     ----------
     effect : Dataset
-        What `rhale` returned; or what `ale2` returned, which gets ``effect_se`` for its cells and
-        ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62]) already have
-        standard errors of their rows; with ``groups`` and ``model`` they get others (``curve_se``,
-        ``h2_se`` and so on), without ``local``. Effects of several models (`over_models`,
-        `bootstrap_refit`, `cross_effects`) get the error of models and rows together, ``curve_se``,
-        and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to [85]).
+        What `rhale` returned; or what `ale2` returned, which gets ``second_effect_se`` for its
+        cells and ``surface_se`` (math [59]). Profiles such as `pdp` and H-statistics (math [62])
+        already have standard errors of their rows; with ``groups`` and ``model`` they get others
+        (``curve_se``, ``h2_se`` and so on), without ``local``. Effects of several models
+        (`over_models`, `bootstrap_refit`, `cross_effects`) get the error of models and rows
+        together, ``curve_se``, and its parts ``curve_se_model`` and ``curve_se_rows`` (math [82] to
+        [85]).
         What has errors by groups, or by parameters, keeps them where it is given alone; with
         ``local`` they are replaced.
     local : Dataset, optional
@@ -282,11 +283,11 @@ def std_error(
         bins have in common. With ``model`` these covariances and degrees of freedom, too, and the
         parts of every standard error: ``effect_se_rows``, ``effect_se_model`` and so on. Profiles
         get ``curve_se``, ``curve_cov``, ``curve_df`` and the parts of ``curve_se``; surfaces the
-        parts of ``effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of all
-        statistics. By groups, surfaces also get ``effect_df``, ``surface_df`` and the coordinate
-        ``group`` of their rows, by which bands, tests and comparisons go (math [98]). A model is
-        not for `shap_dependence`. The attribute ``source`` of a standard error says what it holds:
-        "rows", "parameters", or "rows and parameters".
+        parts of ``second_effect_se`` and ``surface_se``, and H-statistics of kind "pdp" those of
+        all statistics. By groups, surfaces also get ``second_effect_df``, ``surface_df`` and the
+        coordinate ``group`` of their rows, by which bands, tests and comparisons go (math [98]). A
+        model is not for `shap_dependence`. The attribute ``source`` of a standard error says what
+        it holds: "rows", "parameters", or "rows and parameters".
 
     Raises
     ------
@@ -388,8 +389,7 @@ def vcov(
     DataArray
         Over (edge, edge_other) or (bin, bin_other), without the padding of other features; its
         diagonal is the square of ``curve_se`` or ``effect_se``. NaN where there is no curve. For a
-        surface over (edge_a, edge_b, edge_a_other, edge_b_other), or over (bin_a, bin_b,
-        bin_a_other, bin_b_other).
+        surface, of either kind, over (edge_a, edge_b, edge_a_other, edge_b_other).
 
     Raises
     ------
@@ -540,7 +540,7 @@ def bootstrap(
         With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
         grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
         grid_cell): the share of replicates with an edge between two neighbouring grid points. For a
-        surface: ``second_effect`` (chain, draw, bin_a, bin_b), NaN in cells without rows in the
+        surface: ``second_effect`` (chain, draw, edge_a, edge_b), NaN in cells without rows in the
         replicate; ``n_filled`` (chain, draw), the number of these cells; and ``surface`` (chain,
         draw, edge_a, edge_b), in which these cells are filled as by `ale2`. For H-statistics:
         ``h2``, ``h``, ``h2_overall`` and the others over (chain, draw, ...).

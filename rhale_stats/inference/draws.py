@@ -36,7 +36,7 @@ CHUNK_WEIGHTS = 1 << 17
 PLACES = {
     **dict.fromkeys(("bin_left", "bin_right"), "edges"),
     "grid_value": "points of the grid",
-    **{f"edge_value_{side}": "edges" for side in "ab"},
+    **dict.fromkeys(("edge_a", "edge_b"), "edges or levels"),
     **{f"level_{side}": "levels" for side in "ab"},
 }
 

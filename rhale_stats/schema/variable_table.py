@@ -199,54 +199,41 @@ PROFILE_VARIABLES: Table = {
 }
 
 
-IN_CELLS, AT_EDGES = ("bin_a", "bin_b"), ("edge_a", "edge_b")
+# A cell is at the edges where it begins; at the last ones there is none.
+AT_EDGES = ("edge_a", "edge_b")
 SURFACE_VARIABLES: Table = {
-    "second_effect": (IN_CELLS, "mean second difference in the cell", OUTPUT_UNITS),
-    "heterogeneity": (IN_CELLS, "standard deviation of second differences", OUTPUT_UNITS),
-    "n_obs": (IN_CELLS, "rows in the cell", "rows"),
-    "n_effective": (IN_CELLS, "effective number of rows in the cell", "rows"),
-    "supported": (IN_CELLS, "whether the cell has rows", "1"),
+    "second_effect": (AT_EDGES, "mean second difference in the cell", OUTPUT_UNITS),
+    "heterogeneity": (AT_EDGES, "standard deviation of second differences", OUTPUT_UNITS),
+    "n_obs": (AT_EDGES, "rows in the cell", "rows"),
+    "n_effective": (AT_EDGES, "effective number of rows in the cell", "rows"),
     "surface": (AT_EDGES, "second-order effect", OUTPUT_UNITS),
-    "second_effect_skewness": (IN_CELLS, "skewness of the error of the mean in the cell", "1"),
-    "surface_skewness": (AT_EDGES, "skewness of the error of the surface", "1"),
-    "second_difference": (
-        ("obs", "side_a", "side_b"),
-        "second difference of the output",
-        OUTPUT_UNITS,
-    ),
+    "second_difference": (("obs", "side"), "second difference of the output", OUTPUT_UNITS),
     "second_difference_error": ((), "numerical error of a second difference", OUTPUT_UNITS),
     "weight": (("obs",), "row weight", "1"),
-    **{
-        f"{stem}_se_{part}": (dims, f"standard error of the {what}, {origin}", OUTPUT_UNITS)
-        for part, origin in SE_PARTS.items()
-        for stem, dims, what in (
-            ("second_effect", IN_CELLS, "mean second difference"),
-            ("surface", AT_EDGES, "second-order effect"),
-        )
-    },
-    "second_effect_se": (IN_CELLS, "standard error of the mean second difference", OUTPUT_UNITS),
-    "surface_se": (AT_EDGES, "standard error of the second-order effect", OUTPUT_UNITS),
-    "second_effect_df": (IN_CELLS, "degrees of freedom of the mean second difference", "1"),
-    "surface_df": (AT_EDGES, "degrees of freedom of the second-order effect", "1"),
-    "second_effect_change": (
-        ("direction", *IN_CELLS),
-        "change of the mean second difference along a direction of the parameters",
-        OUTPUT_UNITS,
-    ),
-    "surface_change": (
-        ("direction", *AT_EDGES),
-        "change of the second-order effect along a direction of the parameters",
-        OUTPUT_UNITS,
-    ),
 }
-# Those of one of the two features.
+for _stem, _what in (
+    ("second_effect", "mean second difference"),
+    ("surface", "second-order effect"),
+):
+    _error = f"standard error of the {_what}"
+    SURFACE_VARIABLES |= {
+        f"{_stem}_se": (AT_EDGES, _error, OUTPUT_UNITS),
+        f"{_stem}_skewness": (AT_EDGES, f"skewness of the error of the {_what}", "1"),
+        f"{_stem}_df": (AT_EDGES, f"degrees of freedom of the {_what}", "1"),
+        f"{_stem}_change": (
+            ("direction", *AT_EDGES),
+            f"change of the {_what} along a direction of the parameters",
+            OUTPUT_UNITS,
+        ),
+        **{
+            f"{_stem}_se_{part}": (AT_EDGES, f"{_error}, {origin}", OUTPUT_UNITS)
+            for part, origin in SE_PARTS.items()
+        },
+    }
 for _side in "ab":
     SURFACE_VARIABLES |= {
-        f"edge_value_{_side}": ((f"edge_{_side}",), "position of the edge", X_UNITS),
-        f"bin_left_{_side}": ((f"bin_{_side}",), "left edge of the bin", X_UNITS),
-        f"bin_right_{_side}": ((f"bin_{_side}",), "right edge of the bin", X_UNITS),
+        f"edge_{_side}": ((f"edge_{_side}",), "edge of the bins", X_UNITS),
         f"x_{_side}": (("obs",), "value of the feature", X_UNITS),
-        f"cell_{_side}": (("obs",), "bin of the row", "1"),
     }
 
 OF_OTHER_ROWS = ("obs", "obs_background")

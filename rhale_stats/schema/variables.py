@@ -126,12 +126,12 @@ COUNTS = (
 # Order of the dimensions in every result; of local effects rows come first.
 DIMENSIONS = (
     *("direction", "pair", "replicate", "chain", "repeat", "draw", "fold", "region"),
-    *("effect_method", "output", "feature", "bin_a", "edge_a", "cell", "cell_edge", "bin", "edge"),
+    *("effect_method", "output", "feature", "edge_a", "cell", "cell_edge", "bin", "edge"),
     *("bin_edge", "node", "n_bins_tried", "part", "component"),
-    *("conditioning", "feature_other", "pruning", "bin_b", "edge_b", "bin_other", "moment"),
+    *("conditioning", "feature_other", "pruning", "edge_b", "bin_other", "moment"),
     *("square_moment", "weight_product", "edge_other", "grid", "obs"),
     *("grid_other", "term", "by", "term_other", "by_other", "output_other", "ci_bound"),
-    *("side_a", "obs_background", "side_b"),
+    *("side", "obs_background"),
 )
 Values: TypeAlias = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
 

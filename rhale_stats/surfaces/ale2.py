@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,17 +83,16 @@ def ale2(
     Returns
     -------
     Dataset
-        Over (bin_a, bin_b), the cells: ``second_effect``, the mean second difference;
-        ``heterogeneity``, its standard deviation (ddof 1); ``n_obs``, ``n_effective``;
-        ``supported``, 1 where a cell has rows and 0 where it has none, whose estimates are NaN.
-        Over (edge_a, edge_b): ``surface``, NaN at corners without an adjacent cell with rows. All
-        in units of the output: the differences are not divided by widths. Over obs: ``cell_a``,
-        ``cell_b`` (the bin of a row, or its level; -1 where it is left out), ``x_a``, ``x_b`` (the
-        values of a numeric feature), ``weight`` where given, and ``second_difference`` (obs,
-        side_a, side_b). A numeric feature has one side; a categorical feature has two, the
-        differences to the level below and to the level above. Coordinates ``edge_value_a``,
-        ``bin_left_a``, ``bin_right_a`` of a numeric feature, ``level_a`` of a categorical one, over
-        ``edge_a``; likewise for b. Attributes ``n_empty`` and ``n_filled`` count cells. With
+        Over (edge_a, edge_b), the edges of the bins of a numeric feature or the levels of a
+        categorical one: ``surface``, NaN at corners without an adjacent cell with rows. In the
+        cells: ``second_effect``, the mean second difference; ``heterogeneity``, its standard
+        deviation (ddof 1); ``n_obs``, ``n_effective``. A cell is stored at the edges where it
+        begins. Cells without rows are NaN and count 0, and so are the last edges, where no cell
+        begins. All in units of the output: the differences are not divided by widths. Over obs:
+        ``x_a``, ``x_b`` (the value of a numeric feature, or the number of the level; NaN where the
+        row is left out), ``weight`` where given, and ``second_difference``. With a categorical
+        feature this is over (obs, side), the differences to the level below and to the level
+        above; with two, all four of them. Attributes ``n_empty`` and ``n_filled`` count cells. With
         several outputs estimates have ``output`` as first dimension.
 
     Raises
@@ -237,10 +237,32 @@ def pair_name(surface: xr.Dataset) -> str:
     return f"{surface.attrs['feature_a']}:{surface.attrs['feature_b']}"
 
 
-def axis_of_surface(surface: xr.Dataset, side: str) -> xr.DataArray:
-    """Levels of a categorical feature, ``level_a``, or edges of a numeric one, ``edge_value_a``."""
-    level = f"level_{side}"
-    return surface[level if level in surface.coords else f"edge_value_{side}"]
+def is_categorical(surface: xr.Dataset, side: str) -> bool:
+    """Whether the edges of this feature are levels."""
+    return str(surface.attrs[f"kind_{side}"]) == "categorical"
+
+
+def n_cells(surface: xr.Dataset) -> int:
+    """Number of cells, with rows or without."""
+    return (surface.sizes["edge_a"] - 1) * (surface.sizes["edge_b"] - 1)
+
+
+def is_used(surface: xr.Dataset) -> NDArray[np.bool_]:
+    """Which rows are in a cell: those of positive weight with values of both features."""
+    return np.asarray(surface["x_a"].notnull().values)
+
+
+def places_of(surface: xr.Dataset, side: str) -> IntArray:
+    """Number of the bin, or of the level, of the rows that are used."""
+    x = surface[f"x_{side}"].values[is_used(surface)]
+    if is_categorical(surface, side):
+        return x.astype(np.int64)
+    return bin_index(surface[f"edge_{side}"].values, x)
+
+
+def at_edges(cells: NDArray[Any], nothing: float = np.nan) -> NDArray[Any]:
+    """Values in cells at the edges where they begin; ``nothing`` at the last edges."""
+    return np.pad(cells, (0, 1), constant_values=nothing)
 
 
 def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
@@ -260,7 +282,7 @@ def predict(surface: xr.Dataset, values: Any, feature: object) -> xr.DataArray:
     ]
     (a, t_a, near_a, in_a), (b, t_b, near_b, in_b) = places
     # A value on an edge, or a level, belongs to the cells on both of its sides.
-    supported = surface["supported"].values == 1
+    supported = surface["n_obs"].values > 0
     is_supported = np.any([supported[k, m] for k in near_a for m in near_b], axis=0)
     at_values = kernel.surface_at_values(np.nan_to_num(surface["surface"].values), a, b, t_a, t_b)
     out = np.where(is_supported & in_a & in_b, at_values, np.nan).reshape(columns[0].shape)
@@ -325,10 +347,11 @@ def _place(
     surface: xr.Dataset, side: str, values: NDArray[Any]
 ) -> tuple[IntArray, FloatArray | None, list[IntArray], NDArray[np.bool_]]:
     """Edges or levels that values have, their share of the bin, the steps beside, whether there."""
-    last = surface.sizes[f"bin_{side}"] - 1
+    edges = surface[f"edge_{side}"].values
+    last = len(edges) - 2
     name = surface.attrs[f"feature_{side}"]
-    if f"level_{side}" in surface.coords:
-        levels = [level_text(level) for level in surface[f"level_{side}"].values.tolist()]
+    if is_categorical(surface, side):
+        levels = [level_text(level) for level in edges.tolist()]
         texts = [level_text(value) for value in values.tolist()]
         unknown = sorted(set(texts) - set(levels))
         if unknown:
@@ -345,7 +368,6 @@ def _place(
         raise ValueError(
             f"x must hold numbers of feature {name!r}; got {values.dtype} values."
         ) from None
-    edges = surface[f"edge_value_{side}"].values
     inside = (x >= edges[0]) & (x <= edges[-1])
     x = np.where(inside, x, edges[0])
     place = bin_index(edges, x).astype(np.int64)
@@ -357,10 +379,8 @@ def _place(
 
 
 DEFAULT_BINS = QuantileBins(20)
-# Of rows that have no place: of weight 0, or with a missing value.
-NO_CELL = -1
 # What depends on the rows alone, and so is the same for all outputs.
-SHARED = ("n_obs", "n_effective", "supported", "cell_a", "cell_b", "x_a", "x_b", "weight")
+SHARED = ("n_obs", "n_effective", "x_a", "x_b", "weight")
 Rules = BinRule | tuple[BinRule, BinRule]
 Order = str | Sequence[Any] | Mapping[str, str | Sequence[Any]]
 
@@ -547,14 +567,15 @@ def one_output(
     supported, pure = cells.supported, centering == "ale"
     accumulated = kernel.Influence.from_rows(rows, cells).surface
     surface = accumulated.pure if pure else accumulated.start
-    delta = np.full((len(has_cell), *rows.delta.shape[1:]), np.nan)
-    delta[has_cell] = np.where(rows.cell >= 0, rows.delta, np.nan)
+    sides = product(*[("below", "above") for axis in axes if axis.levels is not None])
+    coords = {"side": [", ".join(names) or "across" for names in sides]}
+    delta = np.full((len(has_cell), len(coords["side"])), np.nan)
+    delta[has_cell] = np.where(rows.cell >= 0, rows.delta, np.nan).reshape(len(rows.cell), -1)
     values: dict[str, Any] = {
-        "second_effect": np.where(supported, cells.mean, np.nan),
-        "heterogeneity": cells.spread(),
-        "n_obs": cells.n_obs.astype(np.int64),
-        "n_effective": cells.n_effective(),
-        "supported": supported.astype(np.int8),
+        "second_effect": at_edges(np.where(supported, cells.mean, np.nan)),
+        "heterogeneity": at_edges(cells.spread()),
+        "n_obs": at_edges(cells.n_obs.astype(np.int64), 0),
+        "n_effective": at_edges(cells.n_effective(), 0),
         # NaN where no cell beside the edge has rows.
         "surface": np.where(kernel.edges_of(supported), surface, np.nan),
         "second_difference": delta,
@@ -564,47 +585,30 @@ def one_output(
     data["heterogeneity"][2]["ddof"] = 1
     if not pure:
         data["surface"][2]["long_name"] = "accumulated second differences"
-    coords: dict[str, Any] = {}
     for side, feature in zip("ab", axes, strict=True):
-        data |= _places_of_rows(feature, side, has_cell)
-        coords |= _coordinates(feature, side)
+        data[f"x_{side}"] = _values_of_rows(feature, side, has_cell)
+        coords[f"edge_{side}"] = _edges(feature, side)
     if weight is not None:
         data["weight"] = variable("weight", weight, SURFACE)
     n_empty = int((~supported).sum())
     return xr.Dataset(data, coords, {"n_empty": n_empty, "n_filled": n_empty})
 
 
-def _coordinates(feature: FeatureAxis, side: str) -> dict[str, Any]:
-    """Levels of a categorical feature, or edges and bins of a numeric one; the sides of a row."""
-    out: dict[str, Any] = {}
-    if feature.levels is not None:
-        sides = ["below", "above"]
-        numbers = all(map(is_number, feature.levels))
-        levels = feature.levels if numbers else list(map(level_text, feature.levels))
-        out[f"level_{side}"] = (f"edge_{side}", np.array(levels), {"long_name": feature.name})
-    else:
-        sides, edges = ["across"], feature.edges
-        assert edges is not None
-        ends = {"edge_value": edges, "bin_left": edges[:-1], "bin_right": edges[1:]}
-        for name, values in ends.items():
-            out[f"{name}_{side}"] = variable(f"{name}_{side}", values, SURFACE)
-            out[f"{name}_{side}"][2]["long_name"] += f", {feature.name}"
-    counts = {"bin": np.arange(feature.axis.n_bins), "edge": np.arange(feature.axis.n_edges)}
-    of_dims = {"side": np.array(sides), **counts}
-    return out | {f"{dim}_{side}": (f"{dim}_{side}", values) for dim, values in of_dims.items()}
+def _edges(feature: FeatureAxis, side: str) -> Any:
+    """Edges of the bins of a numeric feature, or levels of a categorical one, as coordinate."""
+    if feature.edges is not None:
+        return variable(f"edge_{side}", feature.edges, SURFACE, long_name=feature.name)
+    assert feature.levels is not None
+    numbers = all(map(is_number, feature.levels))
+    levels = feature.levels if numbers else list(map(level_text, feature.levels))
+    return f"edge_{side}", np.array(levels), {"long_name": feature.name}
 
 
-def _places_of_rows(feature: FeatureAxis, side: str, has_cell: NDArray[np.bool_]) -> dict[str, Any]:
-    """Value of a numeric feature, and bin or level, of every row."""
-    cell = np.full(len(has_cell), NO_CELL, dtype=np.int64)
-    cell[has_cell] = feature.place
-    if feature.x is None:
-        text = "level of the row"
-        return {f"cell_{side}": variable(f"cell_{side}", cell, SURFACE, long_name=text)}
+def _values_of_rows(feature: FeatureAxis, side: str, has_cell: NDArray[np.bool_]) -> Any:
+    """Value of a numeric feature, or number of the level, of every row; NaN without a cell."""
     x = np.full(len(has_cell), np.nan)
-    x[has_cell] = feature.x
-    text = f"value of {feature.name}"
-    return {
-        f"x_{side}": variable(f"x_{side}", x, SURFACE, long_name=text),
-        f"cell_{side}": variable(f"cell_{side}", cell, SURFACE),
-    }
+    x[has_cell] = feature.place if feature.x is None else feature.x
+    about = {"long_name": f"value of {feature.name}"}
+    if feature.x is None:
+        about = {"long_name": f"number of the level of {feature.name}", "units": "1"}
+    return variable(f"x_{side}", x, SURFACE, **about)

@@ -27,9 +27,9 @@ from rhale_stats.inference.tests import difference_columns
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.features import resolution
 from rhale_stats.schema.kinds import SURFACE
-from rhale_stats.schema.variable_table import AT_EDGES, IN_CELLS
+from rhale_stats.schema.variable_table import AT_EDGES
 from rhale_stats.schema.variables import OUTPUT_UNITS
-from rhale_stats.surfaces.ale2 import axis_of_surface, pair_name
+from rhale_stats.surfaces.ale2 import is_categorical, is_used, n_cells, pair_name
 from rhale_stats.surfaces.inference import (
     GROUP,
     Errors,
@@ -151,10 +151,11 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     pairs = _are_pairs(a, b, request.paired)
     groups = _groups_of_pairs(a, b, request.groups, pairs=pairs)
     refuse_shared(a, b, "surfaces", paired=pairs)
-    unshared = int((a["supported"].values != b["supported"].values).sum())
+    has_rows = [surface["n_obs"].values > 0 for surface in (a, b)]
+    unshared = int((has_rows[0] != has_rows[1]).sum())
     if unshared:
         warn(
-            f"{unshared} of {a['supported'].size} cells have rows in only one of a and b. In these "
+            f"{unshared} of {n_cells(a)} cells have rows in only one of a and b. In these "
             f"cells the surface of the other uses the second difference of a neighbouring cell, "
             f"which can cause a difference of the surfaces. Use wider bins."
         )
@@ -202,18 +203,18 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     coords = {
         name: coordinate
         for name, coordinate in a.coords.items()
-        if set(coordinate.dims) <= {*AT_EDGES, *IN_CELLS} and coordinate.dims
+        if set(coordinate.dims) <= {*AT_EDGES} and coordinate.dims
     }
     of_least = {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS}
     of_supported = {"long_name": "whether the cell has rows in both", "units": "1"}
-    supported = a["supported"].values * b["supported"].values
+    supported = (has_rows[0] & has_rows[1]).astype(np.int8)
     differences = {
         **_variables("difference", a["surface"], at_edges, source, request.level),
         **_variables(
             "second_effect_difference", a["second_effect"], in_cells, source, request.level
         ),
         "second_difference_error": ((), least, of_least),
-        "supported": (IN_CELLS, supported, of_supported),
+        "supported": (AT_EDGES, supported, of_supported),
     }
     facts = {key: a.attrs[key] for key in KEPT_ATTRS} | {"n_unshared": unshared}
     return tested.assign(differences).assign_coords({**coords, **BOUNDS}).assign_attrs(facts)
@@ -233,10 +234,9 @@ def _variables(
     name: str, estimate: xr.DataArray, numbers: list[FloatArray], source: str, level: float
 ) -> dict[str, Any]:
     """Differences of an estimate at corners or in cells, with standard error, interval and band."""
-    dims = tuple(map(str, estimate.dims))
-    kind = "surfaces" if dims == AT_EDGES else "mean second differences"
+    kind = "surfaces" if estimate.name == "surface" else "mean second differences"
     long_name, target = f"a less b, {kind}", f"difference of the {kind}"
-    facts = Facts(dims, long_name, OUTPUT_UNITS, target, source)
+    facts = Facts(AT_EDGES, long_name, OUTPUT_UNITS, target, source)
     numbers = [values.reshape(*estimate.shape, *values.shape[1:]) for values in numbers]
     return difference_variables(name, facts, numbers, level, "surface")
 
@@ -291,8 +291,8 @@ def _check_cells(a: xr.Dataset, b: xr.Dataset) -> None:
             )
     for side in "ab":
         feature = a.attrs[f"feature_{side}"]
-        levels = f"level_{side}" in a.coords
-        first, second = [axis_of_surface(surface, side).values for surface in (a, b)]
+        levels = is_categorical(a, side)
+        first, second = [surface[f"edge_{side}"].values for surface in (a, b)]
         if not np.array_equal(first, second):
             advice = (
                 f"Give both the levels that both have, in one order={{{feature!r}: [...]}}."
@@ -342,13 +342,13 @@ def _common_rows(a: xr.Dataset, b: xr.Dataset) -> tuple[int, str]:
     """Number of rows that two surfaces share, and what differs between their rows."""
     labels = [surface["obs"].values for surface in (a, b)]
     _, *positions = np.intersect1d(labels[0], labels[1], return_indices=True)
-    used = [surface["cell_a"].values >= 0 for surface in (a, b)]
+    used = [is_used(surface) for surface in (a, b)]
     both = used[0][positions[0]] & used[1][positions[1]]
     first, second = [rows[both] for rows in positions]
     if not len(first):
         return 0, "labels of rows"
-    for name in ("cell_a", "cell_b", "x_a", "x_b"):
-        if name in a and not np.array_equal(a[name].values[first], b[name].values[second]):
+    for name in ("x_a", "x_b"):
+        if not np.array_equal(a[name].values[first], b[name].values[second]):
             return 0, "values or places"
     if not (np.array_equal(labels[0], labels[1]) and np.array_equal(used[0], used[1])):
         return len(first), "rows"
@@ -366,7 +366,6 @@ def tidy(comparison: xr.Dataset, _level: float) -> pd.DataFrame:
         {"term": str(comparison["feature"].values[0])}, index=range(len(corners[0]))
     )
     for side, number in zip("ab", corners, strict=True):
-        axis = axis_of_surface(comparison, side)
-        name = str(axis.name).replace("edge_value", "x")
-        frame[name] = axis.values[number]
+        name = f"level_{side}" if is_categorical(comparison, side) else f"x_{side}"
+        frame[name] = comparison[f"edge_{side}"].values[number]
     return frame.assign(**difference_columns(comparison, corners))

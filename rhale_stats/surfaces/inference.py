@@ -42,7 +42,15 @@ from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.levels import MISSING_LEVEL
 from rhale_stats.schema.variables import variable
-from rhale_stats.surfaces.ale2 import ale2, pair_name
+from rhale_stats.surfaces.ale2 import (
+    ale2,
+    at_edges,
+    is_categorical,
+    is_used,
+    n_cells,
+    pair_name,
+    places_of,
+)
 
 ESTIMATES = ("second_effect", "surface")
 
@@ -96,12 +104,13 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
     order: dict[str, list[str]] = {}
     missing = "drop" if attrs["n_rows_missing"] else "raise"
     for side, name in zip("ab", names, strict=True):
-        if attrs[f"kind_{side}"] == "categorical":
-            order[name] = surface[f"level_{side}"].values.tolist()
+        edges = surface[f"edge_{side}"].values
+        if is_categorical(surface, side):
+            order[name] = edges.tolist()
             missing = "bin" if MISSING_LEVEL in order[name] else missing
             rules.append(GivenBins([0.0, 1.0]))
         else:
-            rules.append(GivenBins(surface[f"edge_value_{side}"].values))
+            rules.append(GivenBins(edges))
     table = directions.changes.table
     if table.n_rows != surface.sizes["obs"]:
         raise ValueError(
@@ -124,8 +133,8 @@ def _changes(surface: xr.Dataset, directions: Directions) -> xr.Dataset:
 # --- the rows behind a surface --------------------------------------------------------------------
 
 
-# Numbers of the groups of all rows, where standard errors are of groups; -1 of a row without a
-# cell.
+# Numbers of the groups of all rows, where standard errors are of groups; -1 of a row that is left
+# out.
 GROUP = "group"
 
 
@@ -146,7 +155,7 @@ class SurfaceRows(NamedTuple):
     @classmethod
     def from_surface(cls, surface: xr.Dataset) -> SurfaceRows:
         """Raise ``ValueError`` unless the rows are those that the surface was made from."""
-        needed = ("second_difference", "cell_a", "cell_b")
+        needed = ("second_difference", "x_a", "x_b")
         absent = [name for name in needed if name not in surface]
         if absent:
             raise ValueError(
@@ -158,23 +167,22 @@ class SurfaceRows(NamedTuple):
                 "surface must be what ale2 or std_error returned; this one holds replicates."
             )
         a, b = [
-            kernel.Axis(
-                surface.sizes[f"edge_{side}"], levels=surface.attrs[f"kind_{side}"] == "categorical"
-            )
+            kernel.Axis(surface.sizes[f"edge_{side}"], levels=is_categorical(surface, side))
             for side in "ab"
         ]
-        used = surface["cell_a"].values >= 0
-        place_a, place_b = [surface[f"cell_{side}"].values[used].astype(np.int64) for side in "ab"]
-        delta = surface["second_difference"].transpose("obs", "side_a", "side_b").values[used]
+        used = is_used(surface)
+        delta = surface["second_difference"].transpose("obs", "side").values[used]
+        delta = delta.reshape(-1, len(a.sides), len(b.sides))
         frequency = surface.attrs["weight_kind"] == "frequency"
         weight = np.ones(int(used.sum()))
         if "weight" in surface:
             weight = surface["weight"].values[used]
+        places = places_of(surface, "a"), places_of(surface, "b")
         rows = kernel.PairRows.from_places(
-            (a, b), (place_a, place_b), np.nan_to_num(delta), weight, frequency=frequency
+            (a, b), places, np.nan_to_num(delta), weight, frequency=frequency
         )
         cells = rows.cells()
-        if not np.array_equal(cells.n_obs, surface["n_obs"].values):
+        if not np.array_equal(at_edges(cells.n_obs, 0), surface["n_obs"].values):
             raise ValueError(
                 f"surface must have the rows that it was made from; its cells count "
                 f"{int(surface['n_obs'].sum())} second differences, and its rows have "
@@ -235,8 +243,8 @@ def std_error(
         # math [98]: the degrees of freedom do not follow from the rows alone, and are kept.
         shape = rows.cells.mean.shape
         values = {
-            "second_effect_se": np.sqrt(rows.sums.variance).reshape(shape),
-            "second_effect_df": rows.sums.degrees().reshape(shape),
+            "second_effect_se": at_edges(np.sqrt(rows.sums.variance).reshape(shape)),
+            "second_effect_df": at_edges(rows.sums.degrees().reshape(shape), 0),
             "surface_df": kernel.group_surface_degrees(rows.influence, rows.sums, variance),
         }
         n_borrowed, n_groups = int(rows.sums.alone.sum()), int(surface[GROUP].max()) + 1
@@ -274,10 +282,10 @@ def _by_rows(rows: SurfaceRows, variance: FloatArray) -> dict[str, FloatArray]:
             second_effect_se = cells.spread() / np.sqrt(cells.n_effective())
         skewness = kernel.cell_skewness(cells, rows.arrays)
         if skewness is not None:
-            of_means = skewness.of_means().reshape(cells.mean.shape)
+            of_means = at_edges(skewness.of_means().reshape(cells.mean.shape))
             of_surface = kernel.surface_skewness(rows.influence, skewness, variance)
             values = dict(zip(SKEWNESS, (of_means, of_surface), strict=True))
-    return values | {"second_effect_se": second_effect_se}
+    return values | {"second_effect_se": at_edges(second_effect_se)}
 
 
 def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
@@ -286,12 +294,12 @@ def _with_groups(surface: xr.Dataset, groups: ArrayLike | None) -> xr.Dataset:
     surface.attrs.pop("n_groups", None)
     if groups is None:
         return surface
-    if surface["second_effect"].size > MAX_EDGES:
+    if n_cells(surface) > MAX_EDGES:
         raise ValueError(
             f"surface must have at most {MAX_EDGES} cells for errors by groups; this one has "
-            f"{surface['second_effect'].size}. Use fewer bins, or bootstrap(surface, groups=...)."
+            f"{n_cells(surface)}. Use fewer bins, or bootstrap(surface, groups=...)."
         )
-    used = surface["cell_a"].values >= 0
+    used = is_used(surface)
     code = row_codes(groups, row_labels(surface), used, "groups", "rows of the surface")
     if code.max(initial=-1) < 1:
         raise ValueError("groups must hold at least two different groups; got 1.")
@@ -316,7 +324,8 @@ def errors_of(surface: xr.Dataset, rows: SurfaceRows, name: str) -> Errors:
     """
     values = surface[name].values
     if name == "second_effect":
-        covariance, degrees = rows.cell_covariance(), cell_degrees(surface)
+        in_cells = rows.cell_covariance().reshape(rows.cells.mean.shape * 2)
+        covariance, degrees = at_edges(in_cells).reshape([values.size] * 2), cell_degrees(surface)
     else:
         if values.size > MAX_EDGES:
             raise ValueError(
@@ -422,9 +431,9 @@ def size(surface: xr.Dataset) -> float:
     used, rows, *_ = SurfaceRows.from_surface(surface)
 
     def fraction(side: str, place: IntArray) -> FloatArray | None:
-        if f"x_{side}" not in surface:
+        if is_categorical(surface, side):
             return None
-        edges, x = surface[f"edge_value_{side}"].values, surface[f"x_{side}"].values[used]
+        edges, x = surface[f"edge_{side}"].values, surface[f"x_{side}"].values[used]
         return np.asarray((x - edges[place]) / np.diff(edges)[place])
 
     a, b = rows.place_a, rows.place_b
@@ -437,7 +446,7 @@ def size(surface: xr.Dataset) -> float:
 
 def rounding(surface: xr.Dataset) -> float:
     """What rounding of second differences may add up to in the sum of all cells."""
-    return float(surface["second_difference_error"]) * float(np.sqrt(surface["n_obs"].size))
+    return float(surface["second_difference_error"]) * float(np.sqrt(n_cells(surface)))
 
 
 # Draws at once: so many numbers of weights.
@@ -463,9 +472,11 @@ def bootstrap(surface: xr.Dataset, effect: object, resampling: Resampling) -> Re
 def replicates(surface: xr.Dataset, rows: SurfaceRows, weights: Iterable[FloatArray]) -> xr.Dataset:
     """Replicates along ``draw`` of everything that `ale2` estimates, math [29]."""
     parts = [kernel.replicates(rows.influence, rows.arrays, drawn) for drawn in weights]
-    mean, at_edges, n_filled = map(np.concatenate, zip(*parts, strict=True))
-    at_edges = np.where(surface["surface"].notnull().values, at_edges, np.nan)
-    drawn_estimates = {"second_effect": mean, "surface": at_edges}
+    in_cells, corners, n_filled = map(np.concatenate, zip(*parts, strict=True))
+    mean = np.full(corners.shape, np.nan)
+    mean[:, :-1, :-1] = in_cells
+    corners = np.where(surface["surface"].notnull().values, corners, np.nan)
+    drawn_estimates = {"second_effect": mean, "surface": corners}
     about = {"long_name": "empty cells of the replicate", "units": "cells"}
-    out = labelled_draws(surface, drawn_estimates, ("obs", "side_a", "side_b"))
+    out = labelled_draws(surface, drawn_estimates, ("obs", "side"))
     return out.assign(n_filled=("draw", n_filled, about))

@@ -27,7 +27,7 @@ from rhale_stats.printing.text import (
 )
 from rhale_stats.schema.dimensions import with_part_facts
 from rhale_stats.schema.notes import PrintedTable, Summary
-from rhale_stats.surfaces.ale2 import axis_of_surface, pair_name
+from rhale_stats.surfaces.ale2 import is_categorical, n_cells, pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
     confint,
@@ -46,15 +46,14 @@ TESTS = {"t": lambda value: "" if np.isnan(value) else f"{value:.3f}", "P": pval
 def tidy(surface: xr.Dataset, level: float) -> pd.DataFrame:
     """`tidy` of a surface: a line a cell with rows."""
     surface = with_std_error(with_part_facts(surface))
-    at_a, at_b = np.nonzero(surface["supported"].values)
+    at_a, at_b = np.nonzero(surface["n_obs"].values)
     frame = pd.DataFrame({"term": pair_name(surface), "bin_a": at_a, "bin_b": at_b})
     for side, bins in (("a", at_a), ("b", at_b)):
-        if f"level_{side}" in surface.coords:
-            levels = surface[f"level_{side}"].values
-            frame[f"level_{side}"], frame[f"level_{side}_next"] = levels[bins], levels[bins + 1]
-        else:
-            for end in ("left", "right"):
-                frame[f"bin_{end}_{side}"] = surface[f"bin_{end}_{side}"].values[bins]
+        ends = [f"bin_left_{side}", f"bin_right_{side}"]
+        if is_categorical(surface, side):
+            ends = [f"level_{side}", f"level_{side}_next"]
+        edges = surface[f"edge_{side}"].values
+        frame[ends[0]], frame[ends[1]] = edges[bins], edges[bins + 1]
     degrees = cell_degrees(surface)
     columns = estimate_columns(surface, "second_effect", degrees, level)
     if "statistic" in columns:
@@ -80,7 +79,7 @@ def glance(surface: xr.Dataset, _level: float) -> pd.DataFrame:
             "feature_a": attrs["feature_a"],
             "feature_b": attrs["feature_b"],
             "n_obs": attrs["n_rows"],
-            "n_cells": surface["n_obs"].size,
+            "n_cells": n_cells(surface),
             "n_empty": attrs["n_empty"],
             "size": size(surface),
             "surface_max": float(np.nanmax(np.abs(values))),
@@ -109,19 +108,18 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
     stubs = [corner_name(with_ends, corner) for corner in chosen]
     about = f"{attrs['feature_a']} and {attrs['feature_b']} on {output_text(surface)}"
     title = f"Second-order ALE: {about}"
-    n_cells = with_ends["n_obs"].size
     facts = [
-        ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells)],
+        ["Rows:", str(attrs["n_rows"]), "Cells:", str(n_cells(surface))],
         ["Weights:", attrs["weight_kind"], "without rows:", str(attrs["n_empty"])],
         ["Centring:", attrs["centering"], "Spread over rows:", f"{size(surface):.4g}"],
         ["Uncertainty:", uncertainty(source_of(with_ends, "surface")), "", ""],
     ]
     notes = []
     if attrs["n_filled"]:
-        share = attrs["n_filled"] / n_cells
+        share = 100 * attrs["n_filled"] / n_cells(surface)
         notes.append(
-            f"{attrs['n_filled']} of {n_cells} cells ({100 * share:.0f} %) have no rows. There the "
-            f"surface takes the second difference of the nearest cell."
+            f"{attrs['n_filled']} of {n_cells(surface)} cells ({share:.0f} %) have no rows. There "
+            f"the surface takes the second difference of the nearest cell."
         )
     n_borrowed = int(with_ends["surface_se"].attrs["n_borrowed"])
     if n_borrowed:
@@ -170,9 +168,8 @@ def corner_name(surface: xr.Dataset, corner: tuple[int, int]) -> str:
 
 
 def _edge(surface: xr.Dataset, side: str, number: int) -> str:
-    axis = axis_of_surface(surface, side)
-    place = axis.values[number]
-    return str(place) if axis.name == f"level_{side}" else f"{place:.4g}"
+    edge = surface[f"edge_{side}"].values[number]
+    return str(edge) if is_categorical(surface, side) else f"{edge:.4g}"
 
 
 def surface_page(surface: xr.Dataset, most: int) -> Page:
@@ -195,7 +192,7 @@ def surface_page(surface: xr.Dataset, most: int) -> Page:
     return Page(
         f"Second-order ALE: {pair_name(surface)} on {output_text(surface)}",
         (
-            f"{attrs['n_rows']} rows; {surface['n_obs'].size} cells{empty}; "
+            f"{attrs['n_rows']} rows; {n_cells(surface)} cells{empty}; "
             f"standard deviation of the surface over the rows: {number_text(size(surface))}",
             uncertainty_line(surface, "surface", estimated=has_errors),
         ),
@@ -217,21 +214,20 @@ def for_hypotheses(
 ) -> Estimates:
     """Mean second differences of the cells with rows, for `hypotheses`."""
     refuse_beside("surfaces", feature=feature, of=variable, local=local, groups=groups)
-    surface = with_std_error(with_part_facts(surface))
-    supported = np.flatnonzero(surface["supported"].values.ravel())
-    sides = [
-        [
+    surface = with_part_facts(surface)
+    covariance, n_rows = vcov(surface, None, "effect"), surface["n_obs"].values
+    names = [
+        " × ".join(
             f"{_edge(surface, side, number)} to {_edge(surface, side, number + 1)}"
-            for number in range(surface.sizes[f"bin_{side}"])
-        ]
-        for side in "ab"
+            for side, number in zip("ab", cell, strict=True)
+        )
+        for cell in np.argwhere(n_rows)
     ]
-    names = [f"{a} × {b}" for a in sides[0] for b in sides[1]]
-    covariance, n_cells = vcov(surface, None, "effect"), len(names)
+    supported = np.flatnonzero(n_rows)
     return Estimates(
-        [names[cell] for cell in supported],
+        names,
         surface["second_effect"].values.ravel()[supported],
-        covariance.values.reshape(n_cells, n_cells)[np.ix_(supported, supported)],
+        covariance.values.reshape([n_rows.size] * 2)[np.ix_(supported, supported)],
         cell_degrees(surface).ravel()[supported],
         str(surface["second_effect"].attrs["units"]),
         str(covariance.attrs["source"]),

@@ -37,7 +37,7 @@ def test_surface_of_numbers(frame):
     hatched = [patch for patch in panel.patches if isinstance(patch, Rectangle)]
     assert len(hatched) == surface.attrs["n_empty"] > 0
     assert f"hatched: no rows ({len(hatched)} of 36 fields)" in panel.get_title()
-    assert panel.get_xlim() == tuple(surface["edge_value_a"].values[[0, -1]])
+    assert panel.get_xlim() == tuple(surface["edge_a"].values[[0, -1]])
 
 
 @pytest.mark.thorough

@@ -12,7 +12,7 @@ from scipy import stats
 
 import rhale_stats as rs
 from rhale_stats.printing.text import interval_labels
-from tests.helpers import as_of_a_file
+from tests.helpers import as_of_a_file, in_cells
 
 
 @pytest.fixture(scope="module")
@@ -610,7 +610,7 @@ def test_tables_show_the_intervals_that_are_there():
 
     surface = rs.ale2(model, X, (0, 1), bins=rs.EqualWidthBins(2))
     surface = rs.confint(surface, rs.bootstrap(surface, n_resamples=100, rng=0), method="basic")
-    _kept(rs.tidy(surface), surface["second_effect_ci"].values.reshape(-1, 2))
+    _kept(rs.tidy(surface), in_cells(surface["second_effect_ci"]).reshape(-1, 2))
 
     shares = rs.h_statistic(model, X, n_rows=50, rng=0, keep_answers=True)
     shares = rs.confint(shares, rs.bootstrap(shares, n_resamples=100, rng=0), method="basic")

@@ -53,7 +53,7 @@ def _h(model, n_bins):
 WINGS = {
     "effect": (_effect, "its edges differ"),
     "profile": (lambda f, n: _alone(rs.ice(f, X, n_grid=2 * n)), "its points of the grid differ"),
-    "surface": (_surface, "its edges differ"),
+    "surface": (_surface, "its edges or levels differ"),
     "H": (_h, "its features are x0, x1, not x0, x2"),
 }
 

@@ -144,13 +144,16 @@ def test_arviz_takes_replicates_as_they_come():
 def test_a_result_is_small():
     """At most 12 variables, 9 coordinates, 4 dimensions, and a table that fits into the memory."""
     X = np.random.default_rng(0).normal(size=(1000, 10))
-    for result in (
-        rs.rhale(lambda X: np.sin(X).sum(axis=1) + X[:, 0] * X[:, 1], X),
-        rs.ale(lambda X: np.sin(X).sum(axis=1) + X[:, 0] * X[:, 1], X),
+    model = lambda X: np.sin(X).sum(axis=1) + X[:, 0] * X[:, 1]  # noqa: E731
+    of_bins = {"feature", "bin", "edge", "moment"}
+    for result, dims in (
+        (rs.ale2(model, X, (0, 1)), {"edge_a", "edge_b", "obs", "side"}),
+        (rs.rhale(model, X), of_bins),
+        (rs.ale(model, X), of_bins),
     ):
         assert len(result.data_vars) <= 12
         assert len(result.coords) <= 9
-        assert set(result.dims) == {"feature", "bin", "edge", "moment"}
+        assert set(result.dims) == dims
         assert np.prod(list(result.sizes.values())) < 1e6
     assert len(result.isel(feature=[0]).to_dataframe()) == 40 * 41 * 17
 

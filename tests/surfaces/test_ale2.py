@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.models import differences
 from rhale_stats.surfaces.inference import size
-from tests.helpers import in_turn, rows_of_probe
+from tests.helpers import in_cells, in_turn, rows_of_probe
 
 
 def product(X):
@@ -48,8 +49,11 @@ def test_product_has_its_closed_form():
     # Rounding of sums of numbers up to 32.
     np.testing.assert_allclose(found["surface"], expected, atol=1e-13)
     width = np.outer(np.diff(edges[0]), np.diff(edges[1]))
-    np.testing.assert_allclose(found["second_effect"], width, atol=1e-14)
-    assert found["n_obs"].values.tolist() == [[1] * 4] * 3
+    np.testing.assert_allclose(in_cells(found["second_effect"]), width, atol=1e-14)
+    assert found["n_obs"].values.tolist() == [*[[1] * 4 + [0]] * 3, [0] * 5]
+    for name in ("second_effect", "heterogeneity"):
+        assert found[name][-1].isnull().all()
+        assert found[name][:, -1].isnull().all()
 
 
 def test_additive_model_has_no_second_order_effect(X):
@@ -74,7 +78,7 @@ def test_mean_and_both_main_effects_are_gone(X, rng):
     found = rs.ale2(
         lambda X: np.sin(2 * X[:, 0] * X[:, 1] + X[:, 2]), X, (0, 1), bins=rs.QuantileBins(5)
     )
-    surface, n = found["surface"].values, found["n_obs"].values
+    surface, n = found["surface"].values, in_cells(found["n_obs"])
     corners = (surface[1:, 1:] + surface[1:, :-1] + surface[:-1, 1:] + surface[:-1, :-1]) / 4
     assert abs((n * corners).sum()) / n.sum() < 1e-14
     # The first-order ALE of what is left: 0 in every bin (Apley and Zhu, Eq. 17).
@@ -131,8 +135,8 @@ def test_numeric_with_categorical_is_the_mean_over_rows_of_both_levels(frame):
         return table["u"] ** 2 * table["town"].cat.codes + table["u"] * table["v"]
 
     found = rs.ale2(model, frame, ("u", "town"), bins=rs.QuantileBins(3))
-    assert found["level_b"].values.tolist() == ["W", "N", "S"]
-    edges = found["edge_value_a"].values
+    assert found["edge_b"].values.tolist() == ["W", "N", "S"]
+    edges = found["edge_a"].values
     k = np.clip(np.searchsorted(edges[1:-1], frame["u"], side="right"), 0, 2)
     for m, pair in enumerate((("W", "N"), ("N", "S"))):
         there = frame["town"].isin(pair).to_numpy()
@@ -155,8 +159,8 @@ def test_two_truth_values_give_the_interaction_contrast():
     found = rs.ale2(lambda X: 8.0 * (X["p"] & X["q"]) + X["p"], table, ("p", "q"))
     # A balanced table of two by two: a quarter of the contrast, with the signs of the contrast.
     np.testing.assert_allclose(found["surface"], [[2, -2], [-2, 2]], atol=1e-15)
-    assert found["n_obs"].values.tolist() == [[4]]
-    assert found["level_a"].values.tolist() == ["False", "True"]
+    assert in_cells(found["n_obs"]).tolist() == [[4]]
+    assert found["edge_a"].values.tolist() == ["False", "True"]
 
 
 def test_order_of_levels(frame):
@@ -167,19 +171,23 @@ def test_order_of_levels(frame):
         rs.ale2(model, frame, ("u", "text"), bins=rs.QuantileBins(4), order=order)
         for order in ("as_is", {"text": ["c", "a", "b"]})
     )
-    assert sorted_["level_b"].values.tolist() == ["a", "b", "c"]
-    assert given["level_b"].values.tolist() == ["c", "a", "b"]
-    width = np.diff(given["edge_value_a"].values)
-    np.testing.assert_allclose(given["second_effect"], np.outer(width, [-5, 1]), atol=1e-12)
+    assert sorted_["edge_b"].values.tolist() == ["a", "b", "c"]
+    assert given["edge_b"].values.tolist() == ["c", "a", "b"]
+    width = np.diff(given["edge_a"].values)
+    np.testing.assert_allclose(
+        in_cells(given["second_effect"]), np.outer(width, [-5, 1]), atol=1e-12
+    )
 
 
 def test_numbers_as_levels(rng):
     table = np.column_stack([rng.normal(size=300), rng.integers(3, size=300)])
     found = rs.ale2(product, table, (0, 1), order={"x1": [0.0, 2.0, 1.0]}, bins=rs.QuantileBins(3))
-    assert found["level_b"].values.tolist() == [0.0, 2.0, 1.0]
+    assert found["edge_b"].values.tolist() == [0.0, 2.0, 1.0]
     assert found.attrs["kind_b"] == "categorical"
-    width = np.diff(found["edge_value_a"].values)
-    np.testing.assert_allclose(found["second_effect"], np.outer(width, [2, -1]), atol=1e-12)
+    width = np.diff(found["edge_a"].values)
+    np.testing.assert_allclose(
+        in_cells(found["second_effect"]), np.outer(width, [2, -1]), atol=1e-12
+    )
 
 
 @pytest.mark.thorough
@@ -220,7 +228,8 @@ def test_precision_weights_have_no_scale_and_zero_is_absent(X, rng):
     for name in ("surface", "surface_se", "second_effect_se"):
         np.testing.assert_allclose(found[name], scaled[name], rtol=1e-9, atol=1e-13)
         np.testing.assert_allclose(found[name], absent[name], rtol=1e-9, atol=1e-13)
-    assert (found["cell_a"].values[::5] == -1).all()
+    for side in "ab":
+        np.testing.assert_array_equal(found[f"x_{side}"].isnull(), ~kept)
     assert found.attrs["n_rows"] == kept.sum()
 
 
@@ -229,9 +238,9 @@ def test_empty_cells_are_unknown_and_counted():
     table = np.column_stack([u, u])
     found = rs.ale2(product, table, (0, 1), bins=rs.GivenBins(np.arange(5.0)))
     assert found.attrs["n_empty"] == found.attrs["n_filled"] == 12
-    assert found["supported"].values.tolist() == np.eye(4, dtype=int).tolist()
+    np.testing.assert_array_equal(in_cells(found["n_obs"]) > 0, np.eye(4))
     off = ~np.eye(4, dtype=bool)
-    assert np.isnan(found["second_effect"].values[off]).all()
+    assert np.isnan(in_cells(found["second_effect"])[off]).all()
     # Corners of the diagonal are known, those farther away are not.
     far = np.abs(np.subtract.outer(np.arange(5), np.arange(5))) > 1
     np.testing.assert_array_equal(np.isnan(found["surface"].values), far)
@@ -263,7 +272,7 @@ def test_several_outputs(X):
 
     both = rs.ale2(model, X, (0, 1), bins=rs.QuantileBins(4))
     assert both["surface"].dims == ("output", "edge_a", "edge_b")
-    assert both["n_obs"].dims == ("bin_a", "bin_b")
+    assert both["n_obs"].dims == ("edge_a", "edge_b")
     one = rs.ale2(model, X, (0, 1), bins=rs.QuantileBins(4), output=0)
     np.testing.assert_array_equal(both["surface"].isel(output=0), one["surface"])
     with_se = rs.std_error(both)
@@ -311,7 +320,7 @@ def test_missing_rows_are_left_out_and_counted(frame):
 
 def test_zero_start(X):
     found = rs.ale2(product, X, (0, 1), bins=rs.QuantileBins(3), centering="start")
-    a, b = (found[f"edge_value_{side}"].values for side in "ab")
+    a, b = (found[f"edge_{side}"].values for side in "ab")
     np.testing.assert_allclose(found["surface"], np.outer(a - a[0], b - b[0]), atol=1e-14)
     assert (rs.std_error(found)["surface_se"] < 1e-14).all()
 
@@ -399,11 +408,11 @@ def test_missing_is_a_level_the_last(frame, pair, dtype):
     found = rs.ale2(asked_of, gaps.astype({"text": dtype}), pair, missing="bin")
     other = rs.ale2(by_hand, written, pair)
     side = "ab"[pair.index("text")]
-    assert found[f"level_{side}"].values.tolist() == ["a", "b", "c", "missing"]
-    for name in ("second_effect", "heterogeneity", "surface", "n_obs", f"cell_{side}"):
+    assert found[f"edge_{side}"].values.tolist() == ["a", "b", "c", "missing"]
+    for name in ("second_effect", "heterogeneity", "surface", "n_obs", f"x_{side}"):
         np.testing.assert_array_equal(found[name], other[name])
     assert found.attrs["n_rows_missing"] == 0
-    assert (found[f"cell_{side}"].values == 3).sum() == 55
+    assert (found[f"x_{side}"].values == 3).sum() == 55
     several = found["n_obs"].values > 1
     assert np.isfinite(rs.std_error(found)["second_effect_se"].values[several]).all()
 
@@ -411,9 +420,9 @@ def test_missing_is_a_level_the_last(frame, pair, dtype):
 def test_missing_level_goes_where_order_says(frame):
     gaps = gapped(frame)
     given = rs.ale2(asked_of, gaps, ("u", "text"), missing="bin", order=["c", "b", "a"])
-    assert given["level_b"].values.tolist() == ["c", "b", "a", "missing"]
+    assert given["edge_b"].values.tolist() == ["c", "b", "a", "missing"]
     first = rs.ale2(asked_of, gaps, ("u", "text"), missing="bin", order=["missing", "a", "b", "c"])
-    assert first["level_b"].values.tolist()[0] == "missing"
+    assert first["edge_b"].values.tolist()[0] == "missing"
     with pytest.raises(ValueError, match=r"order of feature .* 'missing'; 'c' is left out"):
         rs.ale2(asked_of, gaps, ("u", "text"), missing="bin", order=["a", "b"])
     assert rs.ale2(asked_of, frame, ("u", "text"), missing="bin").sizes["edge_b"] == 3
@@ -430,10 +439,10 @@ def test_missing_numbers_as_levels_and_as_numbers(frame):
         return table["u"] * table["k"].fillna(5.0)
 
     found = rs.ale2(f, gaps, ("u", "k"), missing="bin", order={"k": "as_is"})
-    assert found["level_b"].values.tolist() == ["1", "2", "missing"]
-    steps = (found["second_effect"] / np.diff(found["edge_value_a"].values)[:, None]).values
+    assert found["edge_b"].values.tolist() == ["1", "2", "missing"]
+    steps = in_cells(found["second_effect"]) / np.diff(found["edge_a"].values)[:, None]
     # Slopes in u are 1, 2 and 5, whatever the cell.
-    known = found["supported"].values == 1
+    known = in_cells(found["n_obs"]) > 0
     np.testing.assert_allclose(steps[known[:, 0], 0], 1.0, rtol=1e-10)
     np.testing.assert_allclose(steps[known[:, 1], 1], 3.0, rtol=1e-10)
     with pytest.raises(ValueError, match=r"got 20 missing values of the numeric feature 'k'"):
@@ -444,3 +453,43 @@ def test_missing_numbers_as_levels_and_as_numbers(frame):
     named = gapped(frame).replace({"text": {"a": "missing"}})
     with pytest.raises(ValueError, match="got a level of that name.*Rename it"):
         rs.ale2(asked_of, named, ("u", "text"), missing="bin")
+
+
+# --- labels ---------------------------------------------------------------------------------------
+
+
+def test_cells_are_at_the_edges_where_they_begin(frame):
+    """By values of the features: no number of a bin is needed."""
+    found = rs.ale2(asked_of, frame, ("u", "text"), bins=rs.GivenBins([-9.0, 0.0, 9.0]))
+    step = found.sel(edge_a=0.0, edge_b="a")
+    rows = (frame["u"] >= 0) & frame["text"].isin(["a", "b"])
+    assert int(step["n_obs"]) == rows.sum()
+    assert float(step["second_effect"]) == pytest.approx(9.0 * (2.0 - 1.0))
+    assert found["side"].values.tolist() == ["below", "above"]
+    both = rs.ale2(asked_of, frame, ("flag", "text"))
+    assert both["side"].values.tolist() == [
+        *("below, below", "below, above"),
+        *("above, below", "above, above"),
+    ]
+
+
+@pytest.mark.parametrize("pair", [("u", "v"), ("u", "town"), ("text", "flag")])
+def test_a_file_and_a_part_are_still_surfaces(frame, pair, tmp_path):
+    found = rs.ale2(asked_of, frame, pair, bins=rs.QuantileBins(4))
+    found.to_netcdf(tmp_path / "surface.nc")
+    with xr.open_dataset(tmp_path / "surface.nc") as read:
+        assert read.identical(found)
+        for verb in (rs.confint, rs.tidy, rs.predict):
+            more = (frame,) if verb is rs.predict else ()
+            first, second = verb(found, *more), verb(read, *more)
+            assert first.equals(second)
+    shuffled = found.isel(obs=np.random.default_rng(0).permutation(len(frame)))
+    np.testing.assert_allclose(
+        rs.std_error(shuffled)["surface_se"], rs.std_error(found)["surface_se"], rtol=1e-9
+    )
+    stacked = xr.concat([found, 2 * found], "model")["surface"]
+    assert stacked.sizes == {"model": 2, **found["surface"].sizes}
+    with pytest.raises(ValueError, match="must have the rows that it was made from"):
+        rs.std_error(found.isel(edge_a=slice(-1)))
+    with pytest.raises(ValueError, match=r"must (be whole|have the rows that it was made from)"):
+        rs.std_error(found.isel(edge_b=slice(1, None)))

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 
 import rhale_stats as rs
+from tests.helpers import in_cells
 
 EDGES = np.array([0.0, 1.0, 3.0]), np.array([0.0, 2.0, 3.0])
 
@@ -91,10 +92,10 @@ def test_levels_belong_to_the_steps_on_both_sides():
     # No row of u or v has q: between w and x alone both levels of m are known.
     X = X[(X["m"] == "p") | (X["k"] > "v")]
     surface = rs.ale2(lambda X: 1.0 * (X["k"] == "w") * (X["m"] == "q"), X, ("k", "m"))
-    levels = surface["level_a"].values.tolist()
+    levels = surface["edge_a"].values.tolist()
     assert levels == list("uvwx")
     found = rs.predict(surface, (np.array(levels), np.full(4, "q")))
-    beside = surface["supported"].values[:, 0] == 1
+    beside = in_cells(surface["n_obs"])[:, 0] > 0
     known = [beside[max(at - 1, 0)] or beside[min(at, 2)] for at in range(4)]
     np.testing.assert_array_equal(found.notnull(), known)
     np.testing.assert_allclose(found[known], surface["surface"].values[known, 1])
@@ -106,7 +107,7 @@ def test_a_level_at_the_end_belongs_to_one_step():
     """u and v have rows at p alone: far from there nothing is known of u, of w it is."""
     X = pd.DataFrame({"k": list("uv") * 3 + ["w"] * 8, "m": ["p"] * 6 + list("pqrs") * 2})
     surface = rs.ale2(lambda X: 1.0 * (X["k"] == "w") * (X["m"] == "s"), X, ("k", "m"))
-    assert surface["supported"].values.tolist() == [[1, 0, 0], [1, 1, 1]]
+    assert (in_cells(surface["n_obs"]) > 0).tolist() == [[True, False, False], [True] * 3]
     levels = np.array(list("uvw"))
     for m, known in (("p", [1, 1, 1]), ("q", [1, 1, 1]), ("r", [0, 1, 1]), ("s", [0, 1, 1])):
         found = rs.predict(surface, (levels, np.full(3, m)))

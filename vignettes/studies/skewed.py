@@ -107,7 +107,7 @@ def surface(process: Process, rng: np.random.Generator) -> tuple[float, float]:
             product_surface(edges, 1.0, X=np.column_stack([x, process.noises(rng, (n, 1))]))
         )
         both = found.drop_vars(OF_SURFACES, errors="ignore"), found
-        ends = (confint(one)["second_effect_ci"].values.reshape(-1, 2) for one in both)
+        ends = (confint(one)["second_effect_ci"][:-1, :-1].values.reshape(-1, 2) for one in both)
         hits.append([float(covered(one, truth)) for one in ends])
     without, with_it = 100 * np.mean(hits, axis=0)
     return float(without), float(with_it)
