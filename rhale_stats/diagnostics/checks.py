@@ -44,17 +44,18 @@ from rhale_stats.schema.variables import variable, with_variables
 MAX_ROWS = 100_000_000
 NO_PVALUE = f"NaN where a bin has fewer than {TESTED_ROWS} effective rows, or no spread"
 FACTS: dict[str, dict[str, str]] = {
-    "sigma2_star": {"estimator": "variance, ddof 1, math [6] and [12]"},
     "heterogeneity_within": {"estimator": "differences of neighbouring rows, math [13]"},
     "heterogeneity_within_se": {"source": "rows", "kind": "central limit theorem"},
-    "bin_error": {"estimator": "sigma2_star - heterogeneity_within^2, math [13]; may be negative"},
+    "bin_error": {
+        "estimator": "heterogeneity^2 - heterogeneity_within^2, math [13]; may be negative"
+    },
     "bin_error_se": {"source": "rows", "kind": "central limit theorem"},
-    "bin_error_share": {"estimator": "bin_error / sigma2_star, not below 0"},
-    "bin_error_share_axis": {"estimator": "sum of bin_error * width, over that of sigma2_star"},
-    "von_neumann_ratio": {"estimator": "math [14]; 2 where there is no bin error"},
     "bin_error_pvalue": {"null": "bin error is 0", "alternative": "less", "missing": NO_PVALUE},
     "rank_ratio": {"estimator": "math [14], Bartels (1982); weights are not used"},
     "rank_pvalue": {"null": "bin error is 0", "alternative": "less", "missing": NO_PVALUE},
+}
+# Of effects that depend on the density of the rows.
+DENSITY_FACTS: dict[str, dict[str, str]] = {
     "density_bias": {"estimator": "slope * (x_mean - midpoint), math [15]"},
     "density_bias_se": {"source": "rows", "kind": "central limit theorem, HC1"},
 }
@@ -94,17 +95,17 @@ def check_unbiased(
     Returns
     -------
     Dataset
-        ``effect``, with standard errors, and over (feature, bin): ``sigma2_star``,
-        ``heterogeneity_within`` and its ``_se``, ``bin_error`` (unclipped: it may be negative)
-        and its ``_se``, ``bin_error_share`` (math [13]); ``von_neumann_ratio``,
-        ``bin_error_pvalue``, ``rank_ratio``, ``rank_pvalue`` and both p-values ``_adjusted``
-        (math [14]); ``density_bias`` and its ``_se`` (math [15]); ``verdict``: "fine", "biased
-        upwards", "bias larger than standard error" (the heterogeneity's) or "too few rows". Over
-        (feature): ``bin_error_share_axis``.
+        ``effect`` and over (feature, bin): ``heterogeneity_within`` and its ``_se``, ``bin_error``
+        (unclipped: it may be negative) and its ``_se`` (math [13]); ``bin_error_pvalue``,
+        ``rank_ratio``, ``rank_pvalue`` and both p-values ``_adjusted`` (math [14]); with
+        ``weighting="rows"`` ``density_bias`` and its ``_se`` (math [15]); ``verdict``: "fine",
+        "biased upwards", "bias larger than standard error" (the heterogeneity's) or "too few rows".
+        `tidy` also has ``bin_error_share``, the part of the variance, and ``von_neumann_ratio``.
 
         Of more than 1,048,576 rows in chunks so many are checked, evenly among all: the attribute
-        ``n_rows_read``. All numbers of the check are theirs, but the standard error of the
-        heterogeneity, with which ``verdict`` compares the bias, is that of all rows.
+        ``n_rows_read``. All numbers of the check are theirs, and ``sigma2_star`` is their variance;
+        but the standard error of the heterogeneity, with which ``verdict`` compares the bias, is
+        that of all rows.
 
     Raises
     ------
@@ -120,8 +121,8 @@ def check_unbiased(
     Notes
     -----
     In a linear bin (`AdaptiveBins`) the residuals about the line are checked, and ``bin_error`` is
-    the bin error that remains. ``density_bias`` is 0 in linear bins, and in all bins of effects
-    with ``weighting="axis"``, which do not depend on the density of the rows.
+    the bin error that remains. ``density_bias`` is 0 in linear bins. Effects with
+    ``weighting="axis"`` do not depend on the density of the rows.
 
     For an effect of slope m in a bin of width h with n uniform rows, bin_error is biased by
     -m^2 h^2 / ((n + 1)(n + 2)); for a jump by J inside the bin, by about -J^2 / (2 (n - 1)).
@@ -162,7 +163,7 @@ def check_unbiased(
             "effect must be what rhale or std_error returned; this one is from debias, which "
             "keeps the check that it was made with."
         )
-    effect = effect if "heterogeneity_se" in effect else std_error(effect)
+    with_errors = effect if "heterogeneity_se" in effect else std_error(effect)
     check_same_output(local, effect, ("local", "effect"))
     names = feature_names(effect)
     rows, of_rows, facts = _in_memory(local, effect)
@@ -177,6 +178,9 @@ def check_unbiased(
 
     threads = 1 if rows["x"].size < THREADS_FROM else cpus()
     arrays = pad_features(in_threads(of_feature, range(len(names)), threads), effect.sizes)
+    if facts:
+        # Its rows are not all rows of the effect.
+        arrays["sigma2_star"] = of_rows["heterogeneity"].values ** 2
     decided: dict[str, str | float] = {"adjust": adjust, "significance": significance}
     pvalues = {
         f"{name}_adjusted": adjusted(np.asarray(arrays[name], dtype=np.float64), adjust)
@@ -184,8 +188,9 @@ def check_unbiased(
     }
     biased = pvalues["bin_error_pvalue_adjusted"] < significance
     within = np.asarray(arrays["heterogeneity_within"], np.float64)
-    verdict = _verdict(of_rows, effect["heterogeneity_se"].values, within, biased)
-    added = {name: variable(name, array, **FACTS[name]) for name, array in arrays.items()}
+    verdict = _verdict(of_rows, with_errors["heterogeneity_se"].values, within, biased)
+    about = FACTS | DENSITY_FACTS
+    added = {name: variable(name, array, **about.get(name, {})) for name, array in arrays.items()}
     for name, values in pvalues.items():
         added[name] = variable(name, values, missing=NO_PVALUE, **decided)
     added["verdict"] = variable("verdict", verdict, **decided)
@@ -216,7 +221,7 @@ def _in_memory(
     settings = ("centering", "weighting")
     options: dict[str, Any] = {name: str(effect.attrs[name]) for name in settings}
     sample_effect = quiet_rhale(sample.local, GivenBins(effect), **options)
-    return sample.local, std_error(sample_effect), sample.facts
+    return sample.local, sample_effect, sample.facts
 
 
 def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generator) -> Estimates:
@@ -247,43 +252,31 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
     none = variance <= resolution(mean, float(row["local_effect_error"])) ** 2
     excess = variance - differences.variance
     weights = bin_error.pair_weights(ordered, len(n))
-    ratio, pvalue = bin_error.tested(ordered, mean, variance, differences.variance, weights)
+    _, pvalue = bin_error.tested(ordered, mean, variance, differences.variance, weights)
     rank_ratio, rank_pvalue = bin_error.rank_von_neumann(ordered, len(n))
     untested = none | ~(n >= TESTED_ROWS)
-    width = np.diff(edges)
-    finite = np.isfinite(excess)
-    of_axis = np.nan
-    if finite.any():
-        total = np.sum((variance * width)[finite])
-        of_axis = 0.0 if total == 0 else max(0.0, np.sum((excess * width)[finite]) / total)
     with np.errstate(invalid="ignore", divide="ignore"):
-        residuals = row.residuals
-        tilt = residuals.x_covariance / residuals.x_variance
-        share = np.where(none, 0.0, np.clip(excess / variance, 0.0, 1.0))
         se = bin_error.bin_error_se(differences, excess, weights)
-    # The effect of a linear bin is the effect in its middle, wherever its rows are.
-    away = np.where(slope == 0, x_mean - (edges[:-1] + edges[1:]) / 2, 0.0)
-    if row.has_cells:
-        # Nor does an average along the axis depend on where the rows are.
-        away = np.zeros(len(away))
-    with np.errstate(invalid="ignore"):
-        # NaN where the slope is unknown, 0 times infinity.
-        away_se = np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt)
-    return {
-        "sigma2_star": variance,
+    estimates = {
         "heterogeneity_within": np.sqrt(differences.variance),
         "heterogeneity_within_se": bin_error.within_se(differences, weights),
         "bin_error": excess,
         "bin_error_se": se,
-        "bin_error_share": np.where(finite, share, np.nan),
-        "bin_error_share_axis": float(of_axis),
-        "von_neumann_ratio": np.where(none, np.nan, ratio),
         "bin_error_pvalue": np.where(untested, np.nan, pvalue),
         "rank_ratio": np.where(none, np.nan, rank_ratio),
         "rank_pvalue": np.where(untested, np.nan, rank_pvalue),
-        "density_bias": tilt * away + 0.0,  # no negative zeros
-        "density_bias_se": away_se,
     }
+    if row.has_cells:
+        # An average along the axis does not depend on where the rows are.
+        return estimates
+    # The effect of a linear bin is the effect in its middle, wherever its rows are.
+    away = np.where(slope == 0, x_mean - row.middle, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tilt = row.residuals.x_covariance / row.residuals.x_variance
+        # NaN where the slope is unknown, 0 times infinity.
+        away_se = np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt)
+    # No negative zeros.
+    return estimates | {"density_bias": tilt * away + 0.0, "density_bias_se": away_se}
 
 
 def _verdict(
@@ -313,10 +306,10 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
     -------
     Dataset
         ``check`` with ``heterogeneity`` and its standard error replaced by ``heterogeneity_within``
-        and its standard error. ``curve_std``, ``curve_std_sum``, ``heterogeneity_index`` and
-        ``heterogeneity_output`` are computed from it. Their intervals are dropped. The effects, the
-        curve, and their standard errors and intervals do not
-        change, because the bin error does not bias them (math [14]).
+        and its standard error; ``sigma2_star`` is the square of what was replaced. ``curve_std``,
+        ``curve_std_sum``, ``heterogeneity_index`` and ``heterogeneity_output`` are computed from
+        it. Their intervals are dropped. The effects, the curve, and their standard errors and
+        intervals do not change, because the bin error does not bias them (math [14]).
 
     Raises
     ------
@@ -358,8 +351,11 @@ def debias(effect: xr.Dataset, check: xr.Dataset) -> xr.Dataset:
                 f"check must come from effect; for feature {name!r} it comes from other rows or "
                 f"another model. Run check_unbiased(local, effect) again."
             )
+    check = check if "heterogeneity_se" in check else std_error(check)
     rows = list(map(_spread, each_feature(check)))
     arrays = pad_features(rows, check.sizes)
+    if "sigma2_star" not in check:
+        arrays["sigma2_star"] = check["heterogeneity"].values ** 2
     arrays["heterogeneity"] = check["heterogeneity_within"].values
     arrays["heterogeneity_se"] = check["heterogeneity_within_se"].values
     out = check.assign({name: variable(name, array) for name, array in arrays.items()})

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.rows import draw_rows, rows_of
+from rhale_stats.effects.tables import columns_of_checks
 from rhale_stats.schema.checks import check_effect, check_local, check_variables
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
@@ -112,10 +113,10 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
     """Variance of the local effects in every bin, split into heterogeneity and bin error.
 
     The filled part of a bar is the squared heterogeneity within the bin, and the hatched part above
-    it is the bin error. The line is their sum, sigma2_star: the variance about the effect in the
-    bin (in a linear bin, about its line). A whisker is the sum plus and minus the standard error of
-    the bin error. One star marks bins with significant bin error. Two stars mark those whose bias
-    also exceeds the standard error of the heterogeneity. A cross marks bins with too few rows to
+    it is the bin error. The line is their sum: the variance about the effect in the bin (in a
+    linear bin, about its line). A whisker is the sum plus and minus the standard error of the bin
+    error. One star marks bins with significant bin error. Two stars mark those whose bias also
+    exceeds the standard error of the heterogeneity. A cross marks bins with too few rows to
     test.
 
     Parameters
@@ -163,7 +164,7 @@ def plot_bias(check: xr.Dataset, feature: str | int, ax: Axes | None = None) -> 
 def _draw_bias(panel: Axes, row: FeatureResult) -> None:
     left, right = row["bin_left"].values, row["bin_right"].values
     width, middle = right - left, (left + right) / 2
-    within, total = row["heterogeneity_within"].values ** 2, row["sigma2_star"].values
+    within, total = row["heterogeneity_within"].values ** 2, columns_of_checks(row)["sigma2_star"]
     se, over = row["bin_error_se"].values, np.maximum(total - within, 0.0)
     fill: dict[str, Any] = {"color": frame.HETEROGENEITY_FILL, "edgecolor": "white"}
     panel.bar(left, within, width, align="edge", linewidth=0.5, label=legend.WITHIN, **fill)

@@ -178,25 +178,10 @@ def spread_table(row: FeatureResult, level: float) -> PrintedTable | None:
 NOT_ESTIMATED = "not estimated; see confint(effect, boot)"
 # What `tidy` shows of a check, where one was made.
 CHECKED = (
-    "heterogeneity_within",
-    "heterogeneity_within_se",
-    "bin_error",
-    "bin_error_se",
-    "bin_error_share",
-    "von_neumann_ratio",
-    "bin_error_pvalue",
-    "bin_error_pvalue_adjusted",
-    "rank_ratio",
-    "rank_pvalue",
-    "rank_pvalue_adjusted",
-    "density_bias",
-    "density_bias_se",
-    "verdict",
-    "jump",
-    "jump_se",
-    "jump_spread",
-    "jump_pvalue",
-    "jump_pvalue_adjusted",
+    *("heterogeneity_within", "heterogeneity_within_se", "bin_error", "bin_error_se"),
+    *("bin_error_share", "von_neumann_ratio", "bin_error_pvalue", "bin_error_pvalue_adjusted"),
+    *("rank_ratio", "rank_pvalue", "rank_pvalue_adjusted", "density_bias", "density_bias_se"),
+    *("verdict", "jump", "jump_se", "jump_spread", "jump_pvalue", "jump_pvalue_adjusted"),
 )
 
 
@@ -234,8 +219,10 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
     if "spread" in effect:
         ranges = np.hstack([within_bins(row) for row in rows])
         columns |= dict(zip(("spread_min", "spread_max"), ranges, strict=True))
-    more = [name for name in ("slope", "slope_se", *CHECKED) if name in effect]
-    columns |= {name: in_lines(name) for name in more}
+    columns |= {name: in_lines(name) for name in ("slope", "slope_se") if name in effect}
+    checks = list(map(columns_of_checks, rows))
+    for name in filter(checks[0].__contains__, CHECKED):
+        columns[name] = np.concatenate([each[name] for each in checks])
     return _spoken(pd.DataFrame({**columns, "reason": reasons[is_bin]}))
 
 
@@ -549,8 +536,36 @@ BIAS_TITLE, JUMP_TITLE = "Bias of the heterogeneity", "What derivatives miss"
 
 def _lines(row: FeatureResult, names: Iterable[str]) -> list[list[str]]:
     """A line for each bin of one feature, a column for each variable."""
-    columns = [[_cell(name, value) for value in row[name].values] for name in names]
+    values = columns_of_checks(row)
+    columns = [[_cell(name, value) for value in values[name]] for name in names]
     return [list(line) for line in zip(*columns, strict=True)]
+
+
+def columns_of_checks(row: FeatureResult) -> dict[str, NDArray[Any]]:
+    """Checks of the bins of one feature, and what follows from them, math [13] and [14]."""
+    columns = {name: row[name].values for name in ("sigma2_star", *CHECKED) if name in row}
+    if "bin_error" not in row:
+        return columns
+    within, error = columns["heterogeneity_within"] ** 2, columns["bin_error"]
+    # The variance is there where the heterogeneity is debiased, or that of more rows.
+    total = columns.get("sigma2_star", row["heterogeneity"].values ** 2)
+    alike = total <= row.least_effect**2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.clip(np.where(alike, 0.0 * error, error / total), 0.0, 1.0)
+        ratio = np.where(alike, np.nan, 2 * within / total)
+    # Effects along the axis do not depend on the density of the rows.
+    unbiased = dict.fromkeys(DENSITY_BIAS, np.zeros(len(total)))
+    follows = {"sigma2_star": total, "bin_error_share": share, "von_neumann_ratio": ratio}
+    return unbiased | columns | follows
+
+
+def share_along_axis(row: FeatureResult) -> float:
+    """Share of the variance along the axis that is bin error, not below 0."""
+    columns, width = columns_of_checks(row), np.diff(row.bin_edges)
+    error, total = [columns[name] * width for name in ("bin_error", "sigma2_star")]
+    has_error = np.isfinite(error)
+    share = max(0.0, error[has_error].sum() / (total[has_error].sum() or 1.0))
+    return float(share) if has_error.any() else np.nan
 
 
 def _cell(name: str, value: Any) -> str:
@@ -611,7 +626,7 @@ def _bias_of_feature(row: FeatureResult) -> list[str]:
         f"{n_tested}",
         f"{np.sum(~np.isin(verdict, [FINE, TOO_FEW]))}",
         f"{np.sum(verdict == LARGE)}",
-        percent(float(row["bin_error_share_axis"])),
+        percent(share_along_axis(row)),
         number_text(np.sqrt(mean_square)),
         pvalue_text(np.nanmin(pvalue)) if n_tested else "",
     ]

@@ -24,6 +24,7 @@ from rhale_stats.arrays.answers import (
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import covariance_at_edges
 from rhale_stats.effects.sizes import feature_sizes
+from rhale_stats.effects.tables import share_along_axis
 from rhale_stats.effects.values import asked_for, inner
 from rhale_stats.explanation.curves import (
     GAP,
@@ -394,7 +395,7 @@ def _bias_share(inputs: FactInputs, name: str) -> float:
     check = inputs.curves.check
     if check is None or name not in check["feature"].values:
         return np.nan
-    return float(check["bin_error_share_axis"].sel(feature=name))
+    return share_along_axis(one_feature(check, name))
 
 
 def _unreliable(row: FeatureResult) -> str:

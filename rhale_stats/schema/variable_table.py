@@ -450,17 +450,6 @@ CHECKS: Table = {
         EFFECT_UNITS,
     ),
     "bin_error_se": (("feature", "bin"), "standard error of the bin error", EFFECT_SQUARE_UNITS),
-    "bin_error_share": (("feature", "bin"), "share of the variance that is bin error", "1"),
-    "bin_error_share_axis": (
-        ("feature",),
-        "share of the variance along the axis that is bin error",
-        "1",
-    ),
-    "von_neumann_ratio": (
-        ("feature", "bin"),
-        "squared differences of neighbours over squared deviations",
-        "1",
-    ),
     "bin_error_pvalue": (("feature", "bin"), "p-value of no bin error", "1"),
     "bin_error_pvalue_adjusted": (("feature", "bin"), "adjusted p-value of no bin error", "1"),
     "rank_ratio": (("feature", "bin"), "von Neumann ratio of the ranks", "1"),

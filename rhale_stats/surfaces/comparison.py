@@ -200,11 +200,7 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
             request.level,
         ),
     )
-    coords = {
-        name: coordinate
-        for name, coordinate in a.coords.items()
-        if set(coordinate.dims) <= {*AT_EDGES} and coordinate.dims
-    }
+    coords = {name: a[name] for name in AT_EDGES}
     of_least = {"long_name": "numerical error of a difference", "units": OUTPUT_UNITS}
     of_supported = {"long_name": "whether the cell has rows in both", "units": "1"}
     supported = (has_rows[0] & has_rows[1]).astype(np.int8)

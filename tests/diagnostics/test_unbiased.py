@@ -17,6 +17,7 @@ from rhale_stats import simulate
 from rhale_stats.arrays import bin_error
 from rhale_stats.arrays.resample import honest_split
 from rhale_stats.diagnostics.checks import FACTS as CHECKS
+from rhale_stats.effects.tables import columns_of_checks, share_along_axis
 from rhale_stats.inference.adjustment import ADJUSTMENTS
 from rhale_stats.inference.meaning import linear_bin_error
 from rhale_stats.local import chunks
@@ -53,8 +54,16 @@ def local_of(x, g, **options):
 def checked(x, g, edges=EDGES, *, check=None, weighting="rows", **options):
     """`check_unbiased` of one feature on given bins, by rows: else crowding has no bias."""
     local = local_of(x, g, **options)
-    effect = rs.rhale(local, bins=rs.GivenBins(edges), weighting=weighting)
-    return rs.check_unbiased(local, effect, **({"rng": 0} | (check or {})))
+    effect = rs.std_error(rs.rhale(local, bins=rs.GivenBins(edges), weighting=weighting))
+    return complete(rs.check_unbiased(local, effect, **({"rng": 0} | (check or {}))))
+
+
+def complete(check):
+    """A check of one feature with what tables compute from it."""
+    row = one_feature(check, 0)
+    columns = {name: (("feature", "bin"), v[None]) for name, v in columns_of_checks(row).items()}
+    new = {name: column for name, column in columns.items() if name not in check}
+    return check.assign(new | {"bin_error_share_axis": ("feature", [share_along_axis(row)])})
 
 
 def base(rng, n=400):
@@ -196,16 +205,23 @@ def test_biased_but_by_less_than_a_standard_error():
     assert changes == ["fine", "biased upwards", "bias larger than standard error"]
 
 
-def test_standard_errors_are_those_of_std_error(rng):
+def test_standard_errors_are_those_that_the_effect_has(rng):
+    """Whether they are there or not, the check is the same."""
     x, g = base(rng)
     local = local_of(x, g)
     effect = rs.rhale(local, bins=rs.GivenBins(EDGES))
     check = rs.check_unbiased(local, effect, rng=0)
     errors = rs.std_error(effect)
+    whole = rs.check_unbiased(local, errors, rng=0)
+    xr.testing.assert_identical(whole[list(check.data_vars)], check)
     xr.testing.assert_identical(
-        check[list(errors.data_vars)], errors.assign_attrs(seed=check.attrs["seed"])
+        whole[list(errors.data_vars)], errors.assign_attrs(seed=check.attrs["seed"])
     )
-    xr.testing.assert_identical(rs.check_unbiased(local, errors, rng=0), check)
+    assert set(check.data_vars) == {*effect.data_vars, *CHECKS, *ADJUSTED, "verdict"}
+    for verb in (rs.tidy, rs.glance):
+        pd.testing.assert_frame_equal(verb(check), verb(whole))
+    assert str(rs.summary(check)) == str(rs.summary(whole))
+    xr.testing.assert_identical(rs.debias(effect, check), rs.debias(errors, whole))
 
 
 def test_linear_bin_error_agrees_with_the_rows(rng):
@@ -405,9 +421,8 @@ def test_no_spread_is_fine(rng, slope, how):
     else:
         jacobian = np.full((200, 2), slope)
     local = rs.local_effects(model, X, jacobian=jacobian, features="x", weights=weights)
-    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(3)), rng=0).isel(
-        feature=0
-    )
+    check = rs.check_unbiased(local, rs.rhale(local, bins=rs.EqualWidthBins(3)), rng=0)
+    check = complete(check).isel(feature=0)
     assert check["verdict"].values.tolist() == ["fine"] * 3
     for name in ("von_neumann_ratio", "rank_ratio", "bin_error_pvalue", "rank_pvalue", *ADJUSTED):
         assert check[name].isnull().all(), name
@@ -598,6 +613,9 @@ def test_debias_by_hand(rng, centering):
     )  # fmt: skip
     for name in ("effect", "effect_se", "curve", "curve_se", "curve_se_start", "average_effect_se"):
         xr.testing.assert_identical(better[name], effect[name])
+    assert_array_equal(better["sigma2_star"], effect["heterogeneity"] ** 2)
+    names = ["bin_error_share", "von_neumann_ratio"]
+    assert_array_equal(rs.tidy(better)[names], rs.tidy(check)[names])
     for name in (*CHECKS, *ADJUSTED, "verdict", "n_obs", "moments"):
         xr.testing.assert_identical(better[name], check[name])
     assert "neighbouring rows" in better["heterogeneity"].attrs["estimator"]
@@ -1300,6 +1318,14 @@ def test_rows_in_chunks(monkeypatch):
     assert (abs(found["bin_error"] - whole["bin_error"]) < 4 * error).all()
     xr.testing.assert_identical(found["heterogeneity"], whole["heterogeneity"])
     np.testing.assert_array_equal(found["verdict"], whole["verdict"])
+    # Shares are of the variance of the rows that are read.
+    assert "sigma2_star" not in whole
+    within = found["heterogeneity_within"].values[0] ** 2
+    assert_allclose(found["sigma2_star"][0], within + found["bin_error"][0], rtol=1e-12)
+    share = 1 - within / found["sigma2_star"].values[0]
+    assert_allclose(rs.tidy(found)["bin_error_share"][: len(share)], share, rtol=1e-9)
+    better = rs.debias(effect, found)
+    xr.testing.assert_identical(better["sigma2_star"], found["sigma2_star"])
     # Lines without a slope are none, and a slope may be unknown.
     flat = effect.assign(slope=(0 * effect["effect"]).where(effect["bin"] > 0))
     xr.testing.assert_identical(

@@ -1346,7 +1346,7 @@ class TestBias:
             np.maximum(row["bin_error"].values, 0)
         )
         total = [segment[0, 1] for segment in labelled(ax, "their sum").get_segments()]
-        assert total == pytest.approx(row["sigma2_star"].values)
+        assert total == pytest.approx(row["heterogeneity"].values ** 2)
         assert ax.get_xlabel() == "x0 [mg]"
 
     def test_whiskers_are_the_standard_error(self, check):
@@ -1375,7 +1375,7 @@ class TestBias:
 
     def test_negative_bin_error_lies_inside_the_bar(self, check):
         changed = check.copy(deep=True)
-        changed["sigma2_star"][0, 2] = changed["heterogeneity_within"][0, 2] ** 2 - 0.1
+        changed["heterogeneity"][0, 2] = 0.9 * changed["heterogeneity_within"][0, 2]
         ax = plot_bias(changed, "x0")
         assert labelled(ax, "bin error")[2].get_height() == 0
 

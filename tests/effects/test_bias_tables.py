@@ -14,11 +14,8 @@ OF_BINS = {
     "effect": [1.0, 1.0, 1.0, NAN],
     "heterogeneity": [2.0, 1.0, 0.0, NAN],
     "heterogeneity_within": [2.0, 1.0, 5.0, NAN],
-    "sigma2_star": [4.0, 1.0, 0.0, NAN],
     "bin_error": [0.5, 0.25, 0.125, NAN],
     "bin_error_se": [0.05, 0.02, 0.01, NAN],
-    "bin_error_share": [0.12, 0.34, 0.56, NAN],
-    "von_neumann_ratio": [1.5, 1.25, 2.0, NAN],
     "bin_error_pvalue_adjusted": [0.04, 0.012, 0.5, NAN],
     "rank_pvalue_adjusted": [0.05, 0.023, 0.6, NAN],
     "density_bias": [0.5, -1.0, 7.0, NAN],
@@ -45,7 +42,6 @@ def checked(weighting="rows"):
         both
         | {
             "verdict": (("feature", "bin"), verdict, {"significance": 0.05}),
-            "bin_error_share_axis": ("feature", [0.256, NAN]),
             "cell_share": (("feature", "edge"), share),
             "edge_value": (("feature", "edge"), edges),
             "bin_left": (("feature", "bin"), edges[:, :-1]),
@@ -75,8 +71,9 @@ def test_bias_of_features():
         *("bins", "tested", "biased", "> std err", "share", "within", "smallest P", "curve bias")
     ]
     within = np.sqrt(0.5 * 4 + 0.25 * 1)
+    # Bin errors and variances by width: .5 + 2 * .25 + .125 of 4 + 2 * 1 + 0.
     # The curve is off by .5, then by .5 - 2.
-    assert first == ["a", "4", "3", "2", "1", "26%", f"{within:.4g}", "0.012", "1.5"]
+    assert first == ["a", "4", "3", "2", "1", "19%", f"{within:.4g}", "0.012", "1.5"]
     assert second == ["b", "4", "0", "0", "0", "", "", "", ""]
     assert "adjusted (holm)" in notes[1]
     assert UNBIASED_CURVE not in notes
@@ -100,7 +97,7 @@ def test_bias_of_bins():
         *("sigma2*", "within", "bin error", "std err", "share", "RVN", "P", "rank P"),
         *("density bias", "std err", "verdict"),
     ]
-    numbers = ["1", "1", "0.25", "0.02", "34%", "1.25", "0.012", "0.023", "-1", "0.2"]
+    numbers = ["1", "1", "0.25", "0.02", "25%", "2", "0.012", "0.023", "-1", "0.2"]
     assert lines[1][1:] == [*numbers, LARGE]
     assert lines[3][1:] == [*[""] * 10, TOO_FEW]
     assert UNBIASED_CURVE not in notes

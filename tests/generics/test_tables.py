@@ -195,7 +195,9 @@ class TestChecks:
         )
         n_biased = int((check["verdict"].sel(feature="x1") != "fine").sum())
         assert line.split()[1:4] == ["3", "3", str(n_biased)]
-        assert line.split()[5] == f"{float(check['bin_error_share_axis'][0]):.0%}"
+        width = (check["bin_right"] - check["bin_left"]).values[0]
+        variance = np.sum(width * check["heterogeneity"].values[0] ** 2)
+        assert line.split()[5] == f"{np.sum(width * check['bin_error'].values[0]) / variance:.0%}"
         assert "adjusted (holm)" in text
 
     def test_summary_of_the_bins_of_a_check(self, waves):
@@ -205,7 +207,7 @@ class TestChecks:
         lines = [line for line in text.splitlines() if line.startswith("[0")]
         assert len(lines) == 3
         for k, line in enumerate(lines):
-            assert f"{float(check['sigma2_star'][0, k]):.4g}" in line
+            assert f"{float(check['heterogeneity'][0, k]) ** 2:.4g}" in line
             assert line.endswith(str(check["verdict"].values[0, k]))
         assert "adjusted (fdr_bh)" in text
 

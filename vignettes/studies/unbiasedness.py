@@ -84,7 +84,7 @@ def replicate(
         sigma2, error = only(truth, "heterogeneity") ** 2, only(truth, "bin_error")
         fixed.append(
             {
-                "variance": np.mean(only(check, "sigma2_star")),
+                "variance": np.mean(only(effect, "heterogeneity") ** 2),
                 "expected": np.mean(sigma2 + error),
                 "within": np.mean(only(check, "heterogeneity_within") ** 2),
                 "bin_error": np.mean(only(check, "bin_error")),
