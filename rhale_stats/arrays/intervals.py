@@ -513,7 +513,8 @@ def equal_tailed(draws: FloatArray, level: float) -> FloatArray:
     finite = np.isfinite(draws).any(axis=0)
     ends = np.full((*draws.shape[1:], 2), np.nan)
     shares = [(1 - level) / 2, (1 + level) / 2]
-    ends[finite] = np.nanquantile(draws[:, finite], shares, axis=0).T
+    if finite.any():  # NumPy has quantiles of none of another shape
+        ends[finite] = np.nanquantile(draws[:, finite], shares, axis=0).T
     return ends
 
 

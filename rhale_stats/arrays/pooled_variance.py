@@ -65,8 +65,8 @@ class _Runs(NamedTuple):
         while len(waiting):
             first = np.maximum(number[waiting] - reach, 0)
             last = np.minimum(number[waiting] + reach, end[waiting])
-            of = feature[waiting]
-            reached = before[of, last + 1] - before[of, first] + OF_DIFFERENCE * (last - first)
+            row = feature[waiting]
+            reached = before[row, last + 1] - before[row, first] + OF_DIFFERENCE * (last - first)
             low[waiting], high[waiting], total[waiting] = first, last, reached
             # Thirds add up to a whole number but for rounding.
             done = (reached >= POOLED_DEGREES * (1 - 1e-9)) | (
@@ -94,9 +94,9 @@ def with_neighbours(
         apart = OF_DIFFERENCE * np.diff(means) ** 2 / (1 / rows[:, 1:] + 1 / rows[:, :-1])
     # Running sums, so that any stretch of cells is a difference.
     spread, steps = _running(scatter), _running(apart)
-    of, low, high = runs.feature, runs.low, runs.high
-    squares = spread[of, high + 1] - spread[of, low] + steps[of, high] - steps[of, low]
-    cells = of, occupied.place[of, runs.number]
+    row, low, high = runs.feature, runs.low, runs.high
+    squares = spread[row, high + 1] - spread[row, low] + steps[row, high] - steps[row, low]
+    cells = row, occupied.place[row, runs.number]
     variance[cells] = np.maximum(squares, 0.0) / runs.degrees
     degrees[cells] = runs.degrees
     return variance, degrees
@@ -187,25 +187,31 @@ class VarianceSources(NamedTuple):
         """
         sides = np.stack([left, right]).reshape(2, -1)
         added = np.nan_to_num(sides)[:, self.cell] * self.weight
-        known = self.degrees[self.source] > 0
+        has_degrees = self.degrees[self.source] > 0
         # A source without degrees of freedom leaves none, and an unknown part says nothing.
         lost = [
-            np.bincount(self.cell[~known], part[~known] != 0, left.size).reshape(left.shape)
+            np.bincount(self.cell[~has_degrees], part[~has_degrees] != 0, left.size).reshape(
+                left.shape
+            )
             for part in added
         ]
         unknown = np.isnan(sides).reshape(2, *left.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
-            degrees = variance**2 / self._squares_at_edges(known, *added)
+            degrees = variance**2 / self._squares_at_edges(has_degrees, *added)
         none = sums_at_edges(np.nan_to_num(left), np.nan_to_num(right)) == 0
         degrees[none | np.isnan(degrees) | (sums_at_edges(*unknown) > 0)] = np.inf
         degrees[sums_at_edges(*lost) > 0] = 0.0
         return np.asarray(degrees)
 
     def _squares_at_edges(
-        self, known: NDArray[np.bool_], left: FloatArray, right: FloatArray
+        self, has_degrees: NDArray[np.bool_], left: FloatArray, right: FloatArray
     ) -> FloatArray:
-        """Sums of the squared parts of the ``known`` sources over their degrees of freedom."""
-        cell, source, n_cells = self.cell[known], self.source[known], int(np.prod(self.shape))
+        """Sums of squared parts over degrees of freedom, of entries that ``has_degrees`` marks."""
+        cell, source, n_cells = (
+            self.cell[has_degrees],
+            self.source[has_degrees],
+            int(np.prod(self.shape)),
+        )
         if not len(cell):
             return np.zeros((self.shape[0], self.shape[1] + 1))
         is_first = np.diff(source, prepend=-1) != 0
@@ -215,7 +221,7 @@ class VarianceSources(NamedTuple):
         # Parts of a source at the edges from its first cell to its last one: no differences of
         # sums, because parts at some edges are many times as large as at others.
         parts = np.zeros((2, len(starts), int(length.max())))
-        parts[:, number, cell - first[number]] = left[known], right[known]
+        parts[:, number, cell - first[number]] = left[has_degrees], right[has_degrees]
         squares = sums_at_edges(*parts) ** 2 / self.degrees[source[starts], None]
         ends = squares[np.arange(len(starts)), length], squares[:, 0]
         places = first + length - 1, first

@@ -26,7 +26,7 @@ from rhale_stats.printing.text import (
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate, feature_names, method_text
 from rhale_stats.schema.levels import CATEGORICAL
-from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, variable
+from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, dataset_of, variable
 
 if TYPE_CHECKING:
     from rhale_stats.models.sample import Sample
@@ -71,7 +71,7 @@ def labelled(
         "n_columns": len(sample.table.names),
         "table": _form(sample.table),
     }
-    local = xr.Dataset(data, _coordinates(sample, differences), facts)
+    local = dataset_of(data, _coordinates(sample, differences), facts)
     return with_outputs(local, labels, [] if outputs is None else outputs.names)
 
 

@@ -30,7 +30,7 @@ from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import NOMINAL
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.variable_table import PROFILE_VARIABLES
-from rhale_stats.schema.variables import COUNTS, GRID_VALUE, variable
+from rhale_stats.schema.variables import COUNTS, GRID_VALUE, dataset_of, variable
 
 # Blocks of rows: which, their curves (output, row, grid), and what rounding can do to these.
 Blocks: TypeAlias = Iterator[tuple[slice, FloatArray, FloatArray]]
@@ -279,7 +279,7 @@ class ProfileInputs(Sample):
             values, dims = _stacked(name, each, sizes, max(len(labels), 1))
             data[name] = variable(name, values, PROFILE, dims, **facts.get(name, {}))
         attrs = {"method": method, "centering": centering, **self.facts, **calls}
-        out = xr.Dataset(data, _coordinates(axes, n_grid, self.units), attrs)
+        out = dataset_of(data, _coordinates(axes, n_grid, self.units), attrs)
         # math [6]: a frequency weight is so many rows.
         n_missing = self._counted([self.gone(axis) for axis in axes])
         n_beyond = self._counted([~axis.present for axis in axes]) - n_missing

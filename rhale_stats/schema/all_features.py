@@ -467,9 +467,9 @@ class AllFeatures:
         # Without stretches there is no cell, either.
         number = np.zeros(self.is_cell.size, dtype=np.int64)
         number[self.is_cell.size - length.sum() :] = np.repeat(np.arange(len(length)), length)
-        known = self.is_cell & ~self.has_levels[:, None]
+        has_spread = self.is_cell & ~self.has_levels[:, None]
         out = np.full((*self.edges.shape, *of_stretches.shape[1:]), np.nan)
-        out[:, :-1][known] = of_stretches[number.reshape(known.shape)[known]]
+        out[:, :-1][has_spread] = of_stretches[number.reshape(has_spread.shape)[has_spread]]
         return out
 
     @property

@@ -716,3 +716,10 @@ def test_a_deviation_of_almost_no_degrees_of_freedom_is_unknown_without_overflow
         warnings.simplefilter("error")
         found = intervals.of_deviation(one, 0 * one, 3 * one, 1.01 * one, 0.005 * one, 0.95)
     assert_array_equal(found, [[0.0, np.inf]])
+
+
+def test_draws_of_nothing_have_no_ends():
+    """As of a feature that is constant in all models."""
+    ends = intervals.equal_tailed(np.full((5, 2, 3), np.nan), 0.9)
+    assert ends.shape == (2, 3, 2)
+    assert np.isnan(ends).all()
