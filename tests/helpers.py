@@ -13,7 +13,8 @@ import xarray as xr
 
 import rhale_stats as rs
 from rhale_stats.arrays import resample
-from rhale_stats.arrays.cells import Cells
+from rhale_stats.arrays.moments import n_effective, variance
+from rhale_stats.arrays.pooled_variance import with_neighbours
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import padded
@@ -256,11 +257,14 @@ def unpacked(effect):
     out = effect.assign({name: (("feature", "bin"), one) for name, one in found.items()})
     if not any(row.has_cells for row in rows):
         return out
-    cells = [Cells(row.edges, row.bin_of_cells, row.moments) for row in rows]
+    cells = [row.curve_cells for row in rows]
+    moments = [row.moments.means() for row in rows]
+    each = [(n_effective(own), own.mean, variance(own, 1)) for own in moments]
+    pooled = [with_neighbours(*(values[None] for values in of_rows)) for of_rows in each]
     of_cells = {
-        "cell_effect": [one.means.mean for one in cells],
+        "cell_effect": [one.pieces.mean for one in cells],
         "cell_share": [row.cell_share for row in rows],
-        "cell_heterogeneity": [np.sqrt(one.variance[0]) for one in cells],
+        "cell_heterogeneity": [np.sqrt(one[0][0]) for one in pooled],
         "cell_n_effective": [one.n_effective for one in cells],
     }
     size = [effect.sizes["edge"]]

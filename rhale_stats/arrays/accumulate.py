@@ -133,15 +133,37 @@ def curve_std_sum(heterogeneity: FloatArray, width: FloatArray) -> FloatArray:
     return _running_sum(heterogeneity * width)
 
 
-def mean_of_curve(curve: FloatArray, pieces: Pieces) -> float:
+def centred_curves(pieces: Pieces, centering: str) -> FloatArray:
+    """math [7] and [8]: centred curves at the edges of their pieces, (..., edge).
+
+    A ``centering`` that is a number, as text, is the point at which a curve is 0; one that does not
+    reach so far is NaN.
+    """
+    width = np.diff(pieces.edges, axis=-1)
+    curve = accumulate(pieces.mean + pieces.slope * pieces.away(), width)
+    if centering == "start":
+        return curve
+    if centering == "mean":
+        offset = mean_of_curve(curve, pieces)
+    elif centering == "integral":
+        offset = integral_of_curve(curve, width, pieces.slope)
+    else:
+        each = zip(*np.atleast_2d(pieces.edges, curve, pieces.slope), strict=True)
+        zero = np.array([float(centering)])
+        offset = np.ravel([curve_at(edges, values, slope, zero) for edges, values, slope in each])
+    return np.asarray(curve - offset[..., None])
+
+
+def mean_of_curve(curve: FloatArray, pieces: Pieces) -> FloatArray:
     """Mean of the curve over the rows, exact because its pieces are parabolas (math [8])."""
-    return float(np.sum(pieces.share * mean_in_bins(curve, pieces)))
+    return np.asarray(np.sum(pieces.share * mean_in_bins(curve, pieces), axis=-1))
 
 
-def integral_of_curve(curve: FloatArray, width: FloatArray, slope: FloatArray) -> float:
+def integral_of_curve(curve: FloatArray, width: FloatArray, slope: FloatArray) -> FloatArray:
     """Integral of the curve over the axis, over the length of the axis (math [8])."""
-    area = width * (curve[:-1] + curve[1:]) / 2 - slope * width**3 / 12
-    return float(np.sum(area) / width.sum())
+    area = width * (curve[..., :-1] + curve[..., 1:]) / 2 - slope * width**3 / 12
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.sum(area, axis=-1) / width.sum(axis=-1))
 
 
 def mean_in_bins(curve: FloatArray, pieces: Pieces) -> FloatArray:
@@ -352,15 +374,19 @@ def heterogeneity_index(m2: FloatArray, weight: FloatArray, width: FloatArray) -
     return np.asarray(parts.sum(axis=-1))
 
 
-def heterogeneity_output(variance: FloatArray, x_variance: float, share: FloatArray) -> float:
+def heterogeneity_output(
+    variance: FloatArray, x_variance: FloatArray | float, share: FloatArray
+) -> FloatArray:
     """math [10]: std(x) sqrt(mean of the bins' variances over rows), in units of the output.
 
     Bins of one row, whose variance is not known, are left out of the mean.
     """
-    finite = ~np.isnan(variance)
-    if not finite.any():
-        return float("nan")
-    return float(np.sqrt(x_variance * np.sum((share * variance)[finite]) / np.sum(share[finite])))
+    is_known = ~np.isnan(variance)
+    total, weight = [
+        np.where(is_known, part, 0.0).sum(axis=-1) for part in (share * variance, share)
+    ]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.sqrt(x_variance * total / weight))
 
 
 def _running_sum(steps: FloatArray) -> FloatArray:

@@ -8,27 +8,20 @@ rows each the two agree. F at any edge is the sum of (mean of a cell) x (width o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rhale_stats.arrays import binning
-from rhale_stats.arrays import moments as sums
 from rhale_stats.arrays.binning import sorting
-from rhale_stats.arrays.cell_moments import CellMoments
-from rhale_stats.arrays.moments import FloatArray, IntArray, Moments
-from rhale_stats.arrays.pooled_variance import with_neighbours
+from rhale_stats.arrays.moments import FloatArray, IntArray
 
 T = TypeVar("T", bound=np.generic)
 # Rows of a cell, and the largest number of cells of one axis; chosen by the study ``weighting``.
 CELL_ROWS, MAX_CELLS = 15, 400
 # A cell that is wider than this share of the inner range is divided, and has fewer rows.
 MAX_WIDTH, MIN_ROWS = 0.05, 3
-# Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
-MIN_DEGREES = 1.0
 # Two neighbours are the ends of a gap if they are this many times as far apart as the rows around
 # them, with few rows on a side more, with few places on a side, as zeros are, three times as many;
 # and by more than this share of the inner range. Beyond a gap are at least this share of the rows,
@@ -37,86 +30,6 @@ MIN_DEGREES = 1.0
 GAP_SPACINGS, SPACINGS_OF_FEW, GAP_SHARE, GAP_ROWS, TAIL_SPACINGS = 10.0, 100.0, 0.1, 0.02, 10.0
 # Number of neighbours on each side that give the usual distance.
 NEIGHBOURS = 10
-
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Cells of one axis and their moments; ``bin`` is the bin that each is in.
-
-    A cell without rows is a gap: its mean is NaN. ``of_squares`` are sums by powers of precision
-    weights that differ, None without.
-    """
-
-    edges: FloatArray
-    bin: IntArray
-    moments: CellMoments
-    of_squares: sums.SquareSums | None = None
-
-    @classmethod
-    def within(
-        cls,
-        bins: FloatArray,
-        edges: FloatArray,
-        moments: CellMoments,
-        of_squares: sums.SquareSums | None = None,
-    ) -> Cells:
-        """The cells between ``edges``, among which are those of the ``bins``."""
-        bin_of = binning.bin_index(bins, (edges[:-1] + edges[1:]) / 2)
-        return cls(edges, bin_of, moments, of_squares)
-
-    @cached_property
-    def means(self) -> Moments:
-        """Weights, means and squares about these."""
-        return self.moments.means()
-
-    @property
-    def weight(self) -> FloatArray:
-        """Sums of the weights."""
-        return self.means.weight
-
-    @property
-    def width(self) -> FloatArray:
-        """Widths of the cells."""
-        return np.diff(self.edges)
-
-    @property
-    def share(self) -> FloatArray:
-        """Shares of the weight."""
-        return np.asarray(self.weight / self.weight.sum())
-
-    @property
-    def n_effective(self) -> FloatArray:
-        """Kish's effective number of rows, math [6]; 0 in an empty cell."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.nan_to_num(self.means.weight**2 / self.means.weight_sq)
-
-    def moment(self, p: int, q: int) -> FloatArray:
-        """Mean over the rows of (x - x_mean)^p (g - mean)^q."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(self.moments.product(p, q) / self.means.weight)
-
-    @cached_property
-    def variance(self) -> tuple[FloatArray, FloatArray]:
-        """Variances of the local effects in the cells, and their degrees of freedom."""
-        return self._pooled(sums.variance(self.means, 1))
-
-    @cached_property
-    def by_squares(self) -> sums.SquaredWeightMoments | None:
-        """Moments by squared precision weights that differ."""
-        return None if self.of_squares is None else sums.squares_of(self.of_squares, self.means)
-
-    @property
-    def robust_variance(self) -> tuple[FloatArray, FloatArray]:
-        """What standard errors have in place of the variance where weights differ."""
-        assert self.by_squares is not None, "weights differ"
-        robust, _ = self._pooled(self.by_squares.variance())
-        rows = np.maximum(self.by_squares.rows - 1, MIN_DEGREES)
-        return robust, np.where(self.variance[1] > 0, rows, 0.0)
-
-    def _pooled(self, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
-        each = self.n_effective, self.means.mean, variance
-        pooled, degrees = with_neighbours(*[values[None] for values in each])
-        return pooled[0], degrees[0]
 
 
 def along_axis(width: FloatArray, occupied: FloatArray, bin_of: IntArray) -> FloatArray:

@@ -13,11 +13,20 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rhale_stats.arrays.accumulate import sums_at_edges
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import (
+    FloatArray,
+    IntArray,
+    Moments,
+    SquaredWeightMoments,
+    n_effective,
+    variance,
+)
 
 # The variance of a small cell is estimated together with its neighbours, from so many degrees of
 # freedom. A squared difference of two neighbouring cells counts as 2/3 of one.
 MIN_OWN_ROWS, POOLED_DEGREES, OF_DIFFERENCE = 8, 12.0, 2 / 3
+# Degrees of freedom of the variance of a cell in which a few rows have most of the weight.
+MIN_DEGREES = 1.0
 
 
 class Occupied(NamedTuple):
@@ -77,18 +86,18 @@ class _Runs(NamedTuple):
 
 
 def with_neighbours(
-    n_effective: FloatArray, mean: FloatArray, variance: FloatArray
+    n: FloatArray, mean: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Variances of the cells, given those of their own rows, and their degrees of freedom.
+    """Variances of the cells, given those of their ``own`` ``n`` rows, and degrees of freedom.
 
     The variance of a cell of few rows is estimated together with its neighbours, from the spread
     within cells and from the differences between neighbouring means. These include the change of
     the effect.
     """
-    variance, occupied = variance.copy(), Occupied.of_cells(n_effective > 0)
-    degrees = np.where(np.isnan(variance), 0.0, np.maximum(n_effective - 1, 0.0))
-    rows, means = occupied.first(n_effective), occupied.first(mean)
-    scatter = occupied.first(degrees * np.nan_to_num(variance))
+    pooled, occupied = own.copy(), Occupied.of_cells(n > 0)
+    degrees = np.where(np.isnan(own), 0.0, np.maximum(n - 1, 0.0))
+    rows, means = occupied.first(n), occupied.first(mean)
+    scatter = occupied.first(degrees * np.nan_to_num(own))
     runs = _Runs.around(rows, occupied.n)
     with np.errstate(divide="ignore"):
         apart = OF_DIFFERENCE * np.diff(means) ** 2 / (1 / rows[:, 1:] + 1 / rows[:, :-1])
@@ -97,9 +106,22 @@ def with_neighbours(
     row, low, high = runs.feature, runs.low, runs.high
     squares = spread[row, high + 1] - spread[row, low] + steps[row, high] - steps[row, low]
     cells = row, occupied.place[row, runs.number]
-    variance[cells] = np.maximum(squares, 0.0) / runs.degrees
+    pooled[cells] = np.maximum(squares, 0.0) / runs.degrees
     degrees[cells] = runs.degrees
-    return variance, degrees
+    return pooled, degrees
+
+
+def robust_with_neighbours(
+    means: Moments, squares: SquaredWeightMoments
+) -> tuple[FloatArray, FloatArray]:
+    """What standard errors have in place of these where precision weights differ, (cell,)."""
+    n = n_effective(means)
+    (_, degrees), (robust, _) = [
+        with_neighbours(n[None], means.mean[None], own[None])
+        for own in (variance(means, 1), squares.variance())
+    ]
+    rows = np.maximum(squares.rows - 1, MIN_DEGREES)
+    return robust[0], np.where(degrees[0] > 0, rows, 0.0)
 
 
 def _running(values: FloatArray) -> FloatArray:
@@ -123,10 +145,10 @@ class VarianceSources(NamedTuple):
     shape: tuple[int, ...]
 
     @classmethod
-    def of_neighbours(cls, n_effective: FloatArray) -> VarianceSources:
+    def of_neighbours(cls, n: FloatArray) -> VarianceSources:
         """Those of `with_neighbours`, (feature, cell)."""
-        occupied = Occupied.of_cells(n_effective > 0)
-        rows = occupied.first(n_effective)
+        occupied = Occupied.of_cells(n > 0)
+        rows = occupied.first(n)
         n_features, n_cells = rows.shape
         runs = _Runs.around(rows, occupied.n)
         within = np.maximum(rows - 1, 0.0).ravel()
@@ -146,7 +168,7 @@ class VarianceSources(NamedTuple):
         weight = np.append(np.ones(len(alone)), degrees[sources] / runs.degrees[pooled])
         source = np.append(alone, sources)
         order = np.lexsort((cell, source))
-        return cls(cell[order], source[order], weight[order], degrees, n_effective.shape)
+        return cls(cell[order], source[order], weight[order], degrees, n.shape)
 
     @classmethod
     def of_cells(cls, degrees: FloatArray) -> VarianceSources:
@@ -174,13 +196,13 @@ class VarianceSources(NamedTuple):
         with np.errstate(divide="ignore", invalid="ignore"):
             over = np.where(total == 0, 0.0, total**2 / np.maximum(degrees, 0.0))
             squares = np.bincount(bins[starts], over, n_bins)
-            variance = np.bincount(bin_of.ravel(), parts.ravel(), n_bins)
-            return np.asarray(np.where(squares > 0, variance**2 / squares, np.inf))
+            whole = np.bincount(bin_of.ravel(), parts.ravel(), n_bins)
+            return np.asarray(np.where(squares > 0, whole**2 / squares, np.inf))
 
     def degrees_at_edges(
-        self, left: FloatArray, right: FloatArray, variance: FloatArray
+        self, left: FloatArray, right: FloatArray, total: FloatArray
     ) -> FloatArray:
-        """Satterthwaite's degrees of freedom of variances at the edges of cells, (feature, edge).
+        """Satterthwaite's degrees of freedom of ``total`` variances at edges, (feature, edge).
 
         A cell adds ``left`` to the variance at edges that it is on the left of, and ``right`` to
         those that it is on the right of, (feature, cell).
@@ -197,7 +219,7 @@ class VarianceSources(NamedTuple):
         ]
         unknown = np.isnan(sides).reshape(2, *left.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
-            degrees = variance**2 / self._squares_at_edges(has_degrees, *added)
+            degrees = total**2 / self._squares_at_edges(has_degrees, *added)
         none = sums_at_edges(np.nan_to_num(left), np.nan_to_num(right)) == 0
         degrees[none | np.isnan(degrees) | (sums_at_edges(*unknown) > 0)] = np.inf
         degrees[sums_at_edges(*lost) > 0] = 0.0

@@ -387,8 +387,8 @@ def _spread(row: FeatureResult) -> Estimates:
         "curve_std": row.along_edges(std),
         "curve_std_sum": row.along_edges(std_sum),
         "heterogeneity_index": float(np.nansum(within**2 * width)),
-        "heterogeneity_output": accumulate.heterogeneity_output(
-            within**2, float(x_variance), share
+        "heterogeneity_output": float(
+            accumulate.heterogeneity_output(within**2, x_variance, share)
         ),
     }
 

@@ -17,7 +17,7 @@ from rhale_stats.arrays.cell_moments import POWERS, CellMoments
 from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.bins.rule import BinRule
 from rhale_stats.bins.rules import EqualWidthBins
-from rhale_stats.effects.labelled import FACTS, Method, effects_of
+from rhale_stats.effects.labelled import FACTS, Method, effects_of, padded_estimates
 from rhale_stats.effects.rhale import CENTERINGS, rhale
 from rhale_stats.local.ale import DALE_BINS, AleRequest
 from rhale_stats.local.levels import DIFFERENCES, LABELS, LEVEL_FACTS, Orders
@@ -54,8 +54,7 @@ def level_ale(local: xr.Dataset, *, centering: str = "mean") -> xr.Dataset:
     weighted = local["weight"].values > 0 if "weight" in local else np.ones(local.sizes["obs"])
     effect = effects_of(
         local,
-        rows,
-        names,
+        *padded_estimates(rows, names),
         FACTS | LEVEL_FACTS,
         Method(
             "ale", ("levels", ""), centering, int(np.sum(weighted > 0)), ("n_missing", "n_beyond")

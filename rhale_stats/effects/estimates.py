@@ -27,16 +27,16 @@ from rhale_stats.arrays.moments import (
     FloatArray,
     IntArray,
     Moments,
-    ResidualMoments,
     rows_of_squares,
     selected,
 )
+from rhale_stats.arrays.pooled_variance import robust_with_neighbours
 from rhale_stats.bins.description import cells_of
 from rhale_stats.bins.rule import BinRule, Candidates, Column, Partition, among
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.local.rows import SELECT_ROWS, Reduction, Rows, SortedValues, Source, is_sized
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.features import resolution
-from rhale_stats.schema.padding import Estimates
 
 # Cells of equal numbers of rows, from which those of the curve and the bins of the spread are made.
 MAX_FINE_CELLS = 2000
@@ -410,56 +410,82 @@ def _behind(starts: Sequence[IntArray], lengths: Sequence[int]) -> IntArray:
     return np.concatenate([first + n for first, n in zip(starts, before, strict=True)])
 
 
-def estimates_of(settings: RhaleSettings, fitted: FittedBins) -> list[dict[str, Any]]:
-    """RHALE of every feature, by the names of `schema.EFFECT_VARIABLES`, but for its spread."""
-    rows, starts, bins, slope = fitted.rows, fitted.bin_starts, fitted.bins, fitted.slope
+def states_of(settings: RhaleSettings, fitted: FittedBins) -> list[dict[str, Any]]:
+    """What the estimates of every feature are made of, by the names of `EFFECT_VARIABLES`.
+
+    Edges and moments; and what does not follow from these: lines and the spread about them, and
+    sums by powers of unequal weights.
+    """
+    rows, bins, slope = fitted.rows, fitted.bins, fitted.slope
     # Within the finest cells next to nothing of a line cancels.
     residuals = residual_moments(fitted.fine.cells, fitted.of_bins, slope)
-    squares, squares_of_cells, correlation = None, None, None
-    edges_of_cells, bin_of = fitted.edges(fitted.of_curve), fitted.bin_of_cells
+    linear = np.zeros(len(bins.mean), dtype=bool) if slope is None else slope != 0
+    squares_about = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
+    in_bins = {"heterogeneity": np.sqrt(sums.variance(bins._replace(m2=squares_about), 1 + linear))}
+    in_cells: dict[str, FloatArray] = {"moments": rows.cells.table.T}
+    if slope is not None:
+        in_bins["slope"] = slope
     if rows.squares is not None:
-        squares = sums.squares_of(rows.square_sums(starts, bins, slope), bins, slope)
-        every = np.arange(len(fitted.of_curve))
-        squares_of_cells = rows.square_sums(every, rows.cells.means(), None)
-        if fitted.has_cells and slope is not None:
-            lines = selected(Line.through(bins, slope), bin_of)
-            products = lines.sums(rows.squares, sums.LEVEL_POWERS)
-            width = np.concatenate([np.diff(edges) for edges in edges_of_cells])
-            weight = rows.cells.weight
-            correlation = cell_kernel.slope_correlation(products, width, weight, bin_of, slope)
-    estimates = []
-    for edges, in_bins, cell_edges, in_cells in zip(
-        fitted.edges(fitted.of_bins),
-        fitted.by_feature(fitted.of_bins),
-        edges_of_cells,
-        fitted.by_feature(fitted.of_curve),
-        strict=True,
-    ):
-        cells, along, own_squares = rows.cells.part(in_cells), None, None
-        if squares is not None:
-            own_squares = selected(squares, in_bins)
-        if fitted.has_cells:
-            of_squares = squares_of_cells and selected(squares_of_cells, (..., in_cells))
-            own_bins = bin_of[in_cells] - in_bins.start
-            along = cell_kernel.Cells(cell_edges, own_bins, cells, of_squares)
-        values = feature_estimates(
-            edges,
-            selected(bins, in_bins),
-            along,
-            None if slope is None else slope[in_bins],
-            selected(residuals, in_bins),
-            settings.centering,
-            squares=own_squares,
-        )
-        values["moments"] = cells.table.T
-        if along is not None and are_agreed(settings.rule):
-            values |= own_products(along)
-        if own_squares is not None and isinstance(settings.rule, GivenBins):
-            values |= {"weight_products": own_squares.products}
-        if correlation is not None:
-            values["effect_slope_correlation"] = correlation[in_bins]
-        estimates.append(values)
-    return estimates
+        in_bins |= _by_squares(settings.rule, fitted)
+        in_cells |= _cells_by_squares(settings.rule, fitted) if fitted.has_cells else {}
+    parts = [fitted.by_feature(starts) for starts in (fitted.of_bins, fitted.of_curve)]
+    edges = [fitted.edges(starts) for starts in (fitted.of_bins, fitted.of_curve)]
+    return [
+        {
+            **{name: values[bins_of] for name, values in in_bins.items()},
+            **{name: values[cells_of] for name, values in in_cells.items()},
+            "bin_left": bin_edges[:-1],
+            "bin_right": bin_edges[1:],
+            "edge_value": cell_edges,
+        }
+        for bins_of, cells_of, bin_edges, cell_edges in zip(*parts, *edges, strict=True)
+    ]
+
+
+def _by_squares(rule: BinRule, fitted: FittedBins) -> dict[str, FloatArray]:
+    """Of the bins: moments by squared weights, and what errors take in place of the variance."""
+    rows, bins, slope = fitted.rows, fitted.bins, fitted.slope
+    squares = sums.squares_of(rows.square_sums(fitted.bin_starts, bins, slope), bins, slope)
+    out = {
+        "squares": squares.moments,
+        "robust_variance": squares.variance(),
+        "robust_third_cumulant": squares.third,
+        "error_rows": squares.rows,
+    }
+    if isinstance(rule, GivenBins):
+        out["weight_products"] = squares.products
+    if fitted.has_cells and slope is not None and rows.squares is not None:
+        lines = selected(Line.through(bins, slope), fitted.bin_of_cells)
+        products = lines.sums(rows.squares, sums.LEVEL_POWERS)
+        width = np.concatenate([np.diff(edges) for edges in fitted.edges(fitted.of_curve)])
+        each = products, width, rows.cells.weight, fitted.bin_of_cells, slope
+        out["effect_slope_correlation"] = cell_kernel.slope_correlation(*each)
+    return out
+
+
+def _cells_by_squares(rule: BinRule, fitted: FittedBins) -> dict[str, FloatArray]:
+    """The same of the cells; other rows in the same cells need the ``products``, too."""
+    rows, means = fitted.rows, fitted.rows.cells.means()
+    squares = sums.squares_of(rows.square_sums(np.arange(len(means.weight)), means, None), means)
+    out = by_squares(rows.cells, squares, fitted.by_feature(fitted.of_curve))
+    return out | ({"cell_weight_products": squares.products} if are_agreed(rule) else {})
+
+
+def by_squares(
+    cells: CellMoments, squares: sums.SquaredWeightMoments, features: Sequence[slice]
+) -> dict[str, FloatArray]:
+    """What standard errors need of the cells of features with unequal weights, by name."""
+    each = [
+        robust_with_neighbours(cells.part(part).means(), selected(squares, part))
+        for part in features
+    ]
+    variance, degrees = [np.concatenate(values) for values in zip(*each, strict=True)]
+    return {
+        "cell_squares": squares.moments,
+        "cell_robust_variance": variance,
+        "cell_robust_third_cumulant": squares.third,
+        "cell_degrees": degrees,
+    }
 
 
 def are_agreed(rule: BinRule) -> bool:
@@ -467,124 +493,25 @@ def are_agreed(rule: BinRule) -> bool:
     return isinstance(rule, GivenBins) and rule.cells_of_curve is not None
 
 
-def feature_estimates(
-    edges: FloatArray,
-    bins: Moments,
-    along: cell_kernel.Cells | None,
-    slope: FloatArray | None,
-    residuals: ResidualMoments,
-    centering: str,
-    *,
-    squares: sums.SquaredWeightMoments | None = None,
-) -> dict[str, FloatArray | float]:
-    """RHALE of one feature, by the names of `schema.EFFECT_VARIABLES`."""
-    n_effective = sums.n_effective(bins)
-    fitted = _fitted(edges, bins, slope, residuals)
-    pieces, bins, share = fitted.pieces, fitted.bins, fitted.pieces.share
-    variance = sums.variance(bins, fitted.ddof)
-    heterogeneity = np.sqrt(variance)
-    fine_pieces = pieces if along is None else _pieces(along)
-    estimates: dict[str, FloatArray | float] = {
-        "effect": fitted.effects() if along is None else _averages(along),
-        "heterogeneity": heterogeneity,
-        **({} if slope is None else {"slope": slope}),
-        "n_obs": bins.n_obs,
-        "bin_left": edges[:-1],
-        "bin_right": edges[1:],
-        "edge_value": fine_pieces.edges,
-        "average_effect": float(np.nansum(share * bins.mean)),
-    }
-    if squares is not None:
-        estimates |= {
-            "squares": squares.moments,
-            "robust_variance": squares.variance(),
-            "robust_third_cumulant": squares.third,
-            "error_rows": squares.rows,
-        }
-    x_variance = float(
-        accumulate.total_variance(bins.x_mean, residuals.x_variance, share, n_effective)
-    )
-    estimates["heterogeneity_output"] = accumulate.heterogeneity_output(variance, x_variance, share)
-    curve = centred_curve(fine_pieces, fine_pieces.edges, centering)
-    return estimates | {"curve": curve} | ({} if along is None else _squares_of(along))
-
-
-class _BinFits(NamedTuple):
-    """Means and lines fitted to the bins of one feature; ``m2`` of ``bins`` is of the residuals."""
-
-    bins: Moments
-    pieces: accumulate.Pieces
-    ddof: IntArray
-
-    def effects(self) -> FloatArray:
-        """Mean of a constant bin, and the line of a linear bin at its middle."""
-        pieces = self.pieces
-        at_middle = pieces.mean + pieces.slope * pieces.away()
-        return np.where(pieces.slope != 0, at_middle, pieces.mean)
-
-
-def _fitted(
-    edges: FloatArray, bins: Moments, slope: FloatArray | None, residuals: ResidualMoments
-) -> _BinFits:
-    n_bins, share = len(bins.mean), bins.weight / bins.weight.sum()
-    pieces = accumulate.Pieces(
-        edges, bins.mean, np.zeros(n_bins), bins.x_mean, np.zeros(n_bins), share
-    )
-    ddof = np.ones(n_bins, dtype=np.int64)
-    if slope is None:
-        return _BinFits(bins, pieces, ddof)
-    pieces = pieces._replace(slope=slope, x_variance=residuals.x_variance)
-    linear = slope != 0
-    # Squares of residuals about lines; those about means are known from the first pass.
-    squares = np.where(linear, residuals.second_moment * bins.weight, bins.m2)
-    return _BinFits(bins._replace(m2=squares), pieces, ddof + linear)
-
-
-def _averages(along: cell_kernel.Cells) -> FloatArray:
-    """Averages of the effect along the bins (math [12])."""
-    level = cell_kernel.along_axis(along.width, along.weight, along.bin)
-    return cell_kernel.effects(along.means.mean, level, along.bin)
-
-
-def own_products(along: cell_kernel.Cells) -> Estimates:
-    """Sums of powers of precision weights in cells, which `merge` needs, by name."""
-    squares = along.by_squares
-    return {} if squares is None else {"cell_weight_products": squares.products}
-
-
-def _squares_of(along: cell_kernel.Cells) -> dict[str, FloatArray]:
-    """What standard errors need of cells with unequal precision weights, by name."""
-    if along.by_squares is None:
-        return {}
-    variance, degrees = along.robust_variance
+def estimates_of(features: AllFeatures) -> dict[str, FloatArray]:
+    """RHALE of all features from their moments, by name, as it is in the Dataset."""
+    centering, lines = str(features.source.attrs["centering"]), features.pieces
+    effect = lines.mean + lines.slope * np.where(lines.slope != 0, lines.away(), 0.0)
+    if features.along_axis:
+        cells, bin_of = features.cell_pieces, features.bin_of_cells.ravel()
+        width, weight = [np.ravel(part) for part in (np.diff(cells.edges), cells.share)]
+        level = cell_kernel.along_axis(width, weight, bin_of)
+        effect = features.padded(cell_kernel.effects(cells.mean.ravel(), level, bin_of))
+    share = np.where(features.is_bin, lines.share, 0.0)
+    mean = features.padded(features.means.mean)
+    variance = features.padded(features.heterogeneity**2)
+    n = features.padded(features.n_effective, 0.0)
+    x_variance = accumulate.total_variance(lines.x_mean, lines.x_variance, share, n)
+    curve = accumulate.centred_curves(features.pieces_of_curves, centering)
     return {
-        "cell_squares": along.by_squares.moments,
-        "cell_robust_variance": variance,
-        "cell_robust_third_cumulant": along.by_squares.third,
-        "cell_degrees": degrees,
+        "effect": np.where(features.is_bin, effect, np.nan),
+        "n_obs": np.rint(features.padded(features.means.n_obs, 0.0)).astype(np.int64),
+        "average_effect": np.where(features.n_bins > 0, np.nansum(share * mean, axis=-1), np.nan),
+        "heterogeneity_output": accumulate.heterogeneity_output(variance, x_variance, share),
+        "curve": features.known_at_edges(curve),
     }
-
-
-def _pieces(cells: cell_kernel.Cells) -> accumulate.Pieces:
-    """Cells as the pieces of a curve."""
-    means, none = cells.means, np.zeros(len(cells.bin))
-    return accumulate.Pieces(
-        cells.edges, means.mean, none, means.x_mean, cells.moment(2, 0), cells.share
-    )
-
-
-def centred_curve(pieces: accumulate.Pieces, edges: FloatArray, centering: str) -> FloatArray:
-    """The centred curve at these edges, NaN where it is not known."""
-    stretch = accumulate.known_stretch(pieces.share)
-    pieces = pieces.stretch(stretch)
-    width = np.diff(pieces.edges)
-    curve = accumulate.accumulate(pieces.mean + pieces.slope * pieces.away(), width)
-    offset = 0.0
-    if centering == "mean":
-        offset = accumulate.mean_of_curve(curve, pieces)
-    elif centering == "integral":
-        offset = accumulate.integral_of_curve(curve, width, pieces.slope)
-    elif centering != "start":
-        zero = np.array([float(centering)])
-        offset = float(accumulate.curve_at(pieces.edges, curve, pieces.slope, zero)[0])
-    return accumulate.curve_at(pieces.edges, curve - offset, pieces.slope, edges)

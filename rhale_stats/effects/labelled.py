@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from rhale_stats.arrays.cell_moments import FIELDS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.description import describe
 from rhale_stats.bins.rule import BinRule
+from rhale_stats.effects.estimates import estimates_of
+from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.features import labels_kept, methods_of
 from rhale_stats.schema.identity import MODEL_FACTS
 from rhale_stats.schema.kinds import EFFECT
@@ -38,20 +41,9 @@ MISSING_EFFECTS = (
     "missing_spread",
     "missing_reference",
 )
-# What every feature has, and is NaN for a constant one.
-ESTIMATES = (
-    "effect",
-    "heterogeneity",
-    "n_obs",
-    "bin_left",
-    "bin_right",
-    "edge_value",
-    "curve",
-    "average_effect",
-    "heterogeneity_output",
-    "moments",
-    "spread",
-)
+# What estimates are made of, which is NaN for a constant feature; and the first of all, in order.
+STATE = ("heterogeneity", "moments", "bin_left", "bin_right", "edge_value")
+FIRST = ("effect", "heterogeneity", "curve", "average_effect", "heterogeneity_output", "n_obs")
 # Facts about an estimator that travel with its variable, beside its names and units.
 FACTS: dict[str, dict[str, str | int | float]] = {
     "effect": {"estimator": "mean of the local effects, math [5]"},
@@ -67,11 +59,18 @@ def dataset(
     rule: BinRule,
     centering: str,
     weighting: str,
-    estimates: Sequence[Estimates],
+    states: Sequence[Estimates],
     n_rows: int,
 ) -> xr.Dataset:
-    """Everything labelled, padded to the feature with the most bins."""
-    names = next((tuple(row) for row in estimates if row), ESTIMATES)
+    """Estimates from the edges and moments of all features, and these, labelled."""
+    names = next((tuple(row) for row in states if row), STATE)
+    arrays, n_bins = padded_estimates(states, names)
+    about = {"centering": centering, "weighting": weighting}
+    state = {name: variable(name, values) for name, values in arrays.items()}
+    count = {"n_bins": variable("n_bins", n_bins, EFFECT, ("feature",))}
+    estimates = estimates_of(AllFeatures(dataset_of(state | count, {}, about)))
+    # In the order in which they are printed.
+    arrays = {name: (estimates | arrays)[name] for name in dict.fromkeys([*FIRST, *arrays])}
     facts, lines = dict(FACTS), dict[str, Any]()
     if "slope" in names:
         facts |= {"heterogeneity": FACTS["heterogeneity"] | {"ddof": "1; 2 where slope is not 0"}}
@@ -83,7 +82,7 @@ def dataset(
     if weighting == "axis":
         facts |= {"effect": {"estimator": "average of the local effects along the bin, math [12]"}}
     method = Method("rhale", describe(rule), centering, n_rows, MISSING_EFFECTS)
-    return effects_of(local, estimates, names, facts, method, lines)
+    return effects_of(local, arrays, n_bins, facts, method, lines)
 
 
 class Method(NamedTuple):
@@ -100,29 +99,39 @@ class Method(NamedTuple):
     handed_on: Sequence[str]
 
 
+def padded_estimates(
+    rows: Sequence[Estimates], names: Sequence[str]
+) -> tuple[dict[str, NDArray[Any]], IntArray]:
+    """Estimates of all features, padded to the one with the most bins, and numbers of bins.
+
+    Of a constant feature, whose row is empty, the ``names`` are NaN.
+    """
+    n_bins = np.array([np.size(row["bin_left"]) if row else 0 for row in rows])
+    max_bins = max(int(n_bins.max()), 1)
+    n_edges = max(max(np.size(row.get("edge_value", 0)) for row in rows), max_bins + 1)
+    each = [row or dict.fromkeys(names, np.nan) for row in rows]
+    return pad_features(each, {"bin": max_bins, "edge": n_edges}), n_bins
+
+
 def effects_of(
     local: xr.Dataset,
-    estimates: Sequence[Estimates],
-    names: Sequence[str],
+    arrays: Mapping[str, NDArray[Any]],
+    n_bins: IntArray,
     facts: Mapping[str, Mapping[str, str | int | float]],
     method: Method,
     more: Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
-    """Estimates of all features in the schema of effects; of a constant one, ``names`` are NaN.
+    """Estimates of all features in the schema of effects.
 
     ``more`` are coordinates of further dimensions.
     """
-    n_bins = np.array([np.size(row["effect"]) if row else 0 for row in estimates])
-    max_bins = max(int(n_bins.max()), 1)
-    n_edges = max(max(np.size(row.get("edge_value", 0)) for row in estimates), max_bins + 1)
-    rows = [row or dict.fromkeys(names, np.nan) for row in estimates]
-    arrays = pad_features(rows, {"bin": max_bins, "edge": n_edges})
+    edges = arrays["edge_value"]
+    max_bins, n_edges = arrays["bin_left"].shape[1], edges.shape[1]
     facts = {**facts, "curve": {"centering": method.centering}}
     variables = {
         name: variable(name, array, **facts.get(name, {})) for name, array in arrays.items()
     }
     about_bins = {name: variables.pop(name) for name in ("bin_left", "bin_right", "edge_value")}
-    edges = arrays["edge_value"]
     return method_as_attribute(
         dataset_of(
             {

@@ -9,12 +9,11 @@ import numpy as np
 import xarray as xr
 
 from rhale_stats.arguments.words import shown
-from rhale_stats.arrays import cells as fine
 from rhale_stats.arrays import moments as sums
-from rhale_stats.arrays.cell_moments import CellMoments, merged, residual_moments
+from rhale_stats.arrays.cell_moments import CellMoments, merged
 from rhale_stats.arrays.moments import FloatArray, Moments
 from rhale_stats.bins.rules import GivenBins
-from rhale_stats.effects.estimates import feature_estimates, own_products
+from rhale_stats.effects.estimates import by_squares
 from rhale_stats.effects.labelled import MISSING_EFFECTS, dataset
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
@@ -114,7 +113,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
     names = feature_names(first)
     rows = [[one_feature(part, name) for part in parts] for name in names]
     centering = str(first.attrs["centering"])
-    estimates = [_merged(name, each, centering) for name, each in zip(names, rows, strict=True)]
+    states = [_merged(name, each) for name, each in zip(names, rows, strict=True)]
     n_rows = sum(int(part.attrs["n_rows"]) for part in parts)
     base = first.drop_vars(MISSING_EFFECTS, errors="ignore")
     for name in ("local_effect_error", "numerical_error"):
@@ -126,7 +125,7 @@ def merge(effects: Sequence[xr.Dataset]) -> xr.Dataset:
         if each[0].sizes["bin"]
     }
     weighting = str(first.attrs["weighting"])
-    out = dataset(base, GivenBins(edges), centering, weighting, estimates, n_rows)
+    out = dataset(base, GivenBins(edges), centering, weighting, states, n_rows)
     names_kept = ("weighting", "bin_rule", "bin_parameters")
     precision = max(float(part.attrs.get("answer_precision", 0.0)) for part in parts)
     return out.assign_attrs(
@@ -216,36 +215,44 @@ def _check_edges(name: str, rows: Sequence[FeatureResult]) -> None:
 # --- moments --------------------------------------------------------------------------------------
 
 
-def _merged(name: str, rows: Sequence[FeatureResult], centering: str) -> Estimates:
-    """Estimates of one feature from the moments of all parts."""
+def _merged(name: str, rows: Sequence[FeatureResult]) -> Estimates:
+    """What the estimates of one feature are made of, from the moments of all parts."""
     if not any(row.sizes["bin"] for row in rows):
         return {}
     _check_edges(name, rows)
     scales, first = _scales(rows), rows[0]
     cells = [_scaled(row.moments, scale) for row, scale in zip(rows, scales, strict=True)]
-    together = merged(cells)
-    starts, edges = first.bin_starts, first.bin_edges
-    bins, along = together.pooled(starts, degree=2).means(), None
-    more: Estimates = {}
-    if first.has_cells:
-        by_squares = _squares(rows, cells, scales, "cell_", together.means())
-        along = fine.Cells(first.edges, first.bin_of_cells, together, by_squares)
-        more = own_products(along)
+    together, starts = merged(cells), first.bin_starts
+    bins, more = together.pooled(starts, degree=2).means(), dict[str, Any]()
     pooled = [moments.pooled(starts) for moments in cells]
-    by_squares, squares = _squares(rows, pooled, scales, "", bins), None
-    if by_squares is not None:
-        squares = sums.squares_of(by_squares, bins)
+    of_bins = _squares(rows, pooled, scales, "", bins)
+    if of_bins is not None:
+        squares = sums.squares_of(of_bins, bins)
         signs = {float(row["skewness_sign"]) for row in rows}
         more = {
-            **more,
+            "squares": squares.moments,
+            "robust_variance": squares.variance(),
+            "robust_third_cumulant": squares.third,
+            "error_rows": squares.rows,
             "weight_products": squares.products,
             "weight_largest": max(float(row["weight_largest"]) for row in rows),
             # That of all rows is not known, unless the parts agree.
             "skewness_sign": signs.pop() if len(signs) == 1 else 0.0,
         }
-    residuals = residual_moments(together, starts, None)
-    estimates = feature_estimates(edges, bins, along, None, residuals, centering, squares=squares)
-    return {**estimates, **more, "moments": together.table.T}
+    means = together.means()
+    of_cells = _squares(rows, cells, scales, "cell_", means) if first.has_cells else None
+    if of_cells is not None:
+        squares = sums.squares_of(of_cells, means)
+        more |= by_squares(together, squares, [slice(None)])
+        more["cell_weight_products"] = squares.products
+    return {
+        "heterogeneity": np.sqrt(sums.variance(bins, 1)),
+        "moments": together.table.T,
+        "bin_left": first.bin_edges[:-1],
+        "bin_right": first.bin_edges[1:],
+        "edge_value": first.edges,
+        **more,
+    }
 
 
 def _scales(rows: Sequence[FeatureResult]) -> FloatArray:

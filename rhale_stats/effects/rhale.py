@@ -22,11 +22,11 @@ from rhale_stats.effects.estimates import (
     CellGrid,
     FittedBins,
     RhaleSettings,
-    estimates_of,
     fitted_bins,
     grid_of,
     grid_of_others,
     moments_on,
+    states_of,
 )
 from rhale_stats.effects.labelled import dataset
 from rhale_stats.effects.spread import (
@@ -409,16 +409,16 @@ def _of_features(
         fitted = fitted_bins(settings, list(grids.values()), moments, bins)
     if settings.has_spread:
         fitted = fitted.ending_at(edges, [grid.least_rows for grid in grids.values()])
-    estimates: dict[int, Any] = dict(zip(varying, estimates_of(settings, fitted), strict=True))
+    states: dict[int, Any] = dict(zip(varying, states_of(settings, fitted), strict=True))
     if settings.has_spread:
-        for values, spread in zip(estimates.values(), spread_between(edges, fitted), strict=True):
+        for values, spread in zip(states.values(), spread_between(edges, fitted), strict=True):
             values |= spread
     if rows.unequal:
-        _add_signs(rows, fitted, estimates)
+        _add_signs(rows, fitted, states)
         if isinstance(rule, GivenBins):
-            for values in estimates.values():
+            for values in states.values():
                 values["weight_largest"] = rows.largest
-    return [estimates.get(position, {}) for position in positions]
+    return [states.get(position, {}) for position in positions]
 
 
 def _add_signs(rows: Source, fitted: FittedBins, estimates: Mapping[int, dict[str, Any]]) -> None:

@@ -58,7 +58,8 @@ def _of_curve(row: FeatureResult) -> tuple[dict[str, float], float, Square]:
         fit = row.fit
         line = fit.cells.line[fit.cells.stretch]
         values = accumulate.sizes(fit.curve, fit.pieces, line[:, 0], line[:, 1])
-        centre, square = accumulate.mean_of_curve(fit.curve, fit.pieces), square_of_curve(row, fit)
+        centre = float(accumulate.mean_of_curve(fit.curve, fit.pieces))
+        square = square_of_curve(row, fit)
     sizes = {name: float(value) for name, value in zip(SIZES, values, strict=True)}
     return sizes, centre, square
 

@@ -291,7 +291,7 @@ class AllFeatures:
             in_cells(np.maximum(n_rows - 1 - (self.slopes != 0), 0.0)),
             in_cells(residuals.x_covariance),
             in_cells(self.line),
-            accumulate.known_cells(self.cell_share),
+            self.has_curve,
             shared=False,
             squares=None if self.squares is None else in_cells(self.squares),
             third=None if third is None else in_cells(third),
@@ -299,18 +299,41 @@ class AllFeatures:
         )
 
     @cached_property
-    def cells(self) -> CurveCells:
+    def _cell_means(self) -> Moments:
+        return self._cell_moments.means()
+
+    @property
+    def _cell_moments(self) -> CellMoments:
+        return CellMoments(self.moments.table.reshape(-1, self.n_features, self.n_cells))
+
+    @cached_property
+    def cell_pieces(self) -> Pieces:
         """The cells that the curves are accumulated from, or the bins with their lines."""
         if not self.along_axis:
+            return self._lines(self.edges, self.cell_share)
+        means = self._cell_means
+        assert means.x_m2 is not None, "moments have squares of x"
+        with np.errstate(invalid="ignore", divide="ignore"):
+            x_variance = means.x_m2 / means.weight
+        none = np.zeros(means.mean.shape)
+        return Pieces(self.edges, means.mean, none, means.x_mean, x_variance, self.cell_share)
+
+    @cached_property
+    def has_curve(self) -> NDArray[np.bool_]:
+        """The run of cells of every feature that has a curve, (feature, cell)."""
+        return accumulate.known_cells(self.cell_share)
+
+    @cached_property
+    def cells(self) -> CurveCells:
+        """The cells of the curves, with what errors are made from."""
+        if not self.along_axis:
             return self.bins_as_cells
-        shape = self.n_features, self.n_cells
-        cells = CellMoments(self.moments.table.reshape(-1, *shape))
-        means, none = cells.means(), np.zeros(shape)
-        n_effective, squares = sums.n_effective(means), None
+        means, squares = self._cell_means, None
+        n_effective = sums.n_effective(means)
         variance, degrees = with_neighbours(n_effective, means.mean, sums.variance(means, 1))
         with np.errstate(invalid="ignore", divide="ignore"):
-            products = cells.products(((2, 0), (1, 1), (0, 3))) / means.weight
-        x_variance, x_covariance, third_moment = products
+            products = self._cell_moments.products(((1, 1), (0, 3))) / means.weight
+        x_covariance, third_moment = products
         third = skewness.third_cumulant(third_moment, n_effective)
         if "cell_squares" in self.variables:
             variance, degrees, squares, third = [
@@ -319,15 +342,15 @@ class AllFeatures:
             ]
             degrees = np.nan_to_num(degrees)
         return CurveCells(
-            Pieces(self.edges, means.mean, none, means.x_mean, x_variance, self.cell_share),
+            self.cell_pieces,
             self.bin_of_cells,
             len(self.feature),
             variance,
             n_effective,
             degrees,
             x_covariance,
-            np.zeros((*shape, len(LINE_MOMENTS))),
-            accumulate.known_cells(self.cell_share),
+            np.zeros((*x_covariance.shape, len(LINE_MOMENTS))),
+            self.has_curve,
             shared=True,
             squares=squares,
             third=third,
@@ -339,8 +362,7 @@ class AllFeatures:
     @cached_property
     def pieces_of_curves(self) -> Pieces:
         """The cells that have a curve; others are of no width and without rows."""
-        cells = self.cells
-        has_curve, pieces = cells.has_curve, cells.pieces
+        has_curve, pieces = self.has_curve, self.cell_pieces
         first = has_curve.argmax(axis=-1)[:, None]
         last = first + has_curve.sum(axis=-1, keepdims=True)
         number = np.clip(np.arange(self.n_cells + 1), first, last)
@@ -356,7 +378,7 @@ class AllFeatures:
     @cached_property
     def has_curve_at_edges(self) -> NDArray[np.bool_]:
         """Where the curve is known, (feature, edge)."""
-        has_curve = self.cells.has_curve
+        has_curve = self.has_curve
         return np.asarray(np.pad(has_curve, ((0, 0), (0, 1))) | np.pad(has_curve, ((0, 0), (1, 0))))
 
     @cached_property

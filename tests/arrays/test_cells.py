@@ -13,26 +13,39 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from rhale_stats.arrays import cells as kernel
-from rhale_stats.arrays.pooled_variance import MIN_OWN_ROWS, POOLED_DEGREES, VarianceSources
+from rhale_stats.arrays import moments as sums
+from rhale_stats.arrays.cell_moments import CellMoments
+from rhale_stats.arrays.pooled_variance import (
+    MIN_OWN_ROWS,
+    POOLED_DEGREES,
+    VarianceSources,
+    robust_with_neighbours,
+    with_neighbours,
+)
 from tests.arrays.made import in_cells, rows_in_cells
 from tests.helpers import in_turn
 
 
 class Made(NamedTuple):
-    cells: kernel.Cells
+    moments: CellMoments
+    means: sums.Moments
+    n_effective: np.ndarray
     variance: np.ndarray
     degrees: np.ndarray
 
 
-def moments_in(edges, bins, x, g, w):
+def moments_in(edges, x, g, w):
     """The cells of a curve, from the rows, their variances and the degrees of errors."""
-    if w is None:
-        cells = kernel.Cells.within(bins, edges, in_cells(edges, x, g))
-        return Made(cells, *cells.variance)
-    rows = rows_in_cells(edges, x, g, w)
-    squares = rows.square_sums(np.arange(len(edges) - 1), rows.cells.means(), None)
-    cells = kernel.Cells.within(bins, edges, rows.cells, squares)
-    return Made(cells, cells.variance[0], cells.robust_variance[1])
+    rows = None if w is None else rows_in_cells(edges, x, g, w)
+    cells = in_cells(edges, x, g) if rows is None else rows.cells
+    means = cells.means()
+    n = sums.n_effective(means)
+    pooled = with_neighbours(n[None], means.mean[None], sums.variance(means, 1)[None])
+    variance, degrees = (values[0] for values in pooled)
+    if rows is not None:
+        squares = sums.squares_of(rows.square_sums(np.arange(len(edges) - 1), means, None), means)
+        degrees = robust_with_neighbours(means, squares)[1]
+    return Made(cells, means, n, variance, degrees)
 
 
 KINDS = {
@@ -202,11 +215,11 @@ def test_moments_of_cells(kind, weights):
     g = rng.normal(size=len(x))
     w = None if weights is None else rng.uniform(0.5, 2, len(x))
     edges = kernel.nested_edges(x, w, bins, 12)
-    cells = moments_in(edges, bins, x, g, w)
+    cells = moments_in(edges, x, g, w)
     n, mean, variance, x_mean = brute_force(x, g, np.ones(len(x)) if w is None else w, edges)
-    assert_allclose(cells.cells.n_effective, n, rtol=1e-12)
-    assert_allclose(cells.cells.means.mean, mean, rtol=1e-10, atol=1e-14)
-    assert_allclose(cells.cells.means.x_mean, x_mean, rtol=1e-10, atol=1e-14)
+    assert_allclose(cells.n_effective, n, rtol=1e-12)
+    assert_allclose(cells.means.mean, mean, rtol=1e-10, atol=1e-14)
+    assert_allclose(cells.means.x_mean, x_mean, rtol=1e-10, atol=1e-14)
     many = n >= MIN_OWN_ROWS
     assert_allclose(cells.variance[many], variance[many], rtol=1e-10)
     k = np.minimum(np.searchsorted(edges, x, side="right") - 1, len(edges) - 2)
@@ -214,9 +227,6 @@ def test_moments_of_cells(kind, weights):
     squares = np.ones(len(x)) if w is None else w**2
     rows = np.bincount(k, squares) ** 2 / np.maximum(np.bincount(k, squares**2), 1e-300)
     assert_allclose(cells.degrees[many], rows[many] - 1, rtol=1e-10)
-    assert_allclose(cells.cells.share.sum(), 1)
-    middle = (edges[1:] + edges[:-1]) / 2
-    assert_array_equal(cells.cells.bin, np.searchsorted(bins[1:-1], middle))
 
 
 def variance_with_neighbours(cells, cell):
@@ -251,7 +261,7 @@ def test_cells_of_few_rows_take_their_variance_with_neighbours(kind, n_cells):
     x, bins, _ = drawn(kind, 7)
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, n_cells)
-    cells = moments_in(edges, bins, x, g, None)
+    cells = moments_in(edges, x, g, None)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     by_hand = Drawn(counted(x, edges), n, own, mean)
     few = np.flatnonzero((n > 0) & (n < MIN_OWN_ROWS))
@@ -267,11 +277,11 @@ def test_single_rows_know_their_spread_from_each_other():
     rng = np.random.default_rng(9)
     x = np.arange(4000.0)
     edges = np.append(x - 0.5, 3999.5)
-    cells = moments_in(edges, edges[[0, -1]], x, rng.normal(0, 2, 4000), None)
+    cells = moments_in(edges, x, rng.normal(0, 2, 4000), None)
     # Some 4000 / 10 independent stretches of 12 degrees: the error of the mean is 2 %.
     assert_allclose(cells.variance.mean(), 4, rtol=0.08)
     assert (cells.degrees >= POOLED_DEGREES - 1e-6).all()
-    alone = moments_in(edges[:2], edges[:2], x[:1], np.ones(1), None)
+    alone = moments_in(edges[:2], x[:1], np.ones(1), None)
     assert np.isnan(alone.variance).all()
     assert_array_equal(alone.degrees, [0])
 
@@ -321,8 +331,8 @@ def test_variances_are_means_over_their_sources(n_cells):
     x, bins, _ = drawn("gap", 7)
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, n_cells)
-    cells = moments_in(edges, bins, x, g, None)
-    weights, degrees = sources_of(cells.cells.n_effective)
+    cells = moments_in(edges, x, g, None)
+    weights, degrees = sources_of(cells.n_effective)
     n, mean, own, _ = brute_force(x, g, np.ones(len(x)), edges)
     there = n > 0
     between = np.diff(mean[there]) ** 2 / (1 / n[there][1:] + 1 / n[there][:-1])
@@ -433,9 +443,9 @@ def test_variances_of_cells_in_other_units(unit):
     x, bins, _ = drawn("crowded", 7)
     g = np.random.default_rng(8).normal(size=len(x))
     edges = kernel.nested_edges(x, None, bins, 60)
-    one, other = (moments_in(edges, bins, x, c * g, None) for c in (1.0, unit))
+    one, other = (moments_in(edges, x, c * g, None) for c in (1.0, unit))
     assert_allclose(other.variance, unit**2 * one.variance, rtol=1e-9)
-    third = [made.cells.moment(0, 3) for made in (other, one)]
+    third = [made.moments.product(0, 3) / made.means.weight for made in (other, one)]
     assert_allclose(third[0], unit**3 * third[1], rtol=1e-8)
     assert_array_equal(other.degrees, one.degrees)
 

@@ -25,7 +25,6 @@ from rhale_stats.effects.estimates import (
     _fixed_cells,
     _reached,
     are_agreed,
-    centred_curve,
     fitted_bins,
 )
 from rhale_stats.schema.feature_result import one_feature
@@ -616,7 +615,7 @@ class TestParts:
         )  # fmt: skip
         middle = 0.5 * (whole[:-1] + whole[1:]).mean()
         expected = {"mean": at.mean(), "start": 0.0, "integral": middle}[centering]
-        curve = centred_curve(pieces, np.array([0.0, 1, 3]), centering)
+        curve = accumulate.centred_curves(pieces, centering)
         assert_allclose(curve, np.array([0, 1, 7]) - expected, atol=1e-6)
         assert_allclose(np.diff(curve), [1, 6], rtol=1e-12)
 
