@@ -45,16 +45,16 @@ def changes_of_rows(
     width = np.diff(edges)
     share = weight * np.where(in_bin > 0, width / np.where(in_bin > 0, in_bin, 1), 0)[number]
     n_windows = len(windows) - 1
-    quantiles = np.full((n_windows, len(SHARES)), np.nan)
-    mean, n_rows = np.full(n_windows, np.nan), np.zeros(n_windows, dtype=np.int64)
-    for place in range(n_windows):
-        inside = (window == place) & (share > 0)
-        n_rows[place] = inside.sum()
-        if n_rows[place]:
-            quantiles[place] = np.quantile(
-                g[inside], SHARES, weights=share[inside], method="inverted_cdf"
-            )
-            mean[place] = share[inside] @ g[inside] / share[inside].sum()
+    quantiles, mean = np.full((n_windows, len(SHARES)), np.nan), np.full(n_windows, np.nan)
+    used = np.flatnonzero(share > 0)
+    order = used[np.lexsort((g[used], window[used]))]
+    ends = np.searchsorted(window[order], np.arange(n_windows + 1))
+    n_rows = np.diff(ends)
+    for place in np.flatnonzero(n_rows):
+        rows = order[ends[place] : ends[place + 1]]
+        below = np.cumsum(share[rows])
+        quantiles[place] = g[rows[np.searchsorted(below / below[-1], SHARES)]]
+        mean[place] = share[rows] @ g[rows] / below[-1]
     return Changes(edges[windows[:-1]], edges[windows[1:]], n_rows, quantiles, mean)
 
 
@@ -80,8 +80,6 @@ def round_step(length: float) -> float:
 
 # Draws of a curve for the quantile of its largest standardised difference.
 N_DRAWS = 2000
-# Pairs of places of which draws are held at a time.
-BLOCK = 200
 
 
 def inner_range(
@@ -113,29 +111,22 @@ def half_widths(
 
     All differences lie in their intervals together. 0 without noise, NaN if it is not known.
     """
-    first, second = np.triu_indices(len(covariance), 1)
     variance = np.diag(covariance)
-    se = np.sqrt(
-        np.maximum(variance[first] + variance[second] - 2 * covariance[first, second], 0.0)
-    )
-    half = np.full_like(se, np.nan)
-    if np.isfinite(se).all():
-        positive = se > 1e-12 * max(se.max(initial=0.0), np.finfo(float).tiny)
-        half = np.where(positive, se, 0.0)
-        values, vectors = np.linalg.eigh(covariance)
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn = root @ rng.standard_normal((N_DRAWS, len(covariance))).T
-        if np.isfinite(degrees):
-            drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)
-        largest, pairs = np.zeros(N_DRAWS), np.flatnonzero(positive)
-        for begin in range(0, len(pairs), BLOCK):
-            block = pairs[begin : begin + BLOCK]
-            away = np.abs(drawn[first[block]] - drawn[second[block]]) / se[block, None]
-            np.maximum(largest, away.max(axis=0), out=largest)
-        half = np.quantile(largest, level) * half
-    out = np.zeros_like(covariance)
-    out[first, second] = out[second, first] = half
-    return out
+    se = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
+    if not np.isfinite(se).all():
+        return np.where(np.eye(len(se), dtype=bool), 0.0, np.nan)
+    # Below is what rounding leaves of equal variances.
+    positive = se > 1e-7 * np.sqrt(variance.max())
+    values, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    drawn = root @ rng.standard_normal((N_DRAWS, len(covariance))).T
+    if np.isfinite(degrees):
+        drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)
+    largest, precision = np.zeros(N_DRAWS), np.divide(1, se, out=np.zeros_like(se), where=positive)
+    for place in range(1, len(drawn)):
+        away = np.abs(drawn[:place] - drawn[place]) * precision[place, :place, None]
+        np.maximum(largest, away.max(axis=0), out=largest)
+    return np.where(positive, np.quantile(largest, level) * se, 0.0)
 
 
 def range_of(curve: FloatArray, half: FloatArray) -> Range:

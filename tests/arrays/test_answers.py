@@ -70,6 +70,16 @@ def test_few_groups_widen_the_interval():
     assert wide.upper > narrow.upper
 
 
+def test_rounding_between_places_that_move_together_widens_no_interval():
+    steps = np.random.default_rng(0).normal(size=(3, 5))
+    covariance = (steps @ steps.T)[np.ix_([0, 0, 1, 2], [0, 0, 1, 2])]
+    covariance[0, 1] = covariance[1, 0] = covariance[0, 0] * (1 - 1e-15)
+    half = half_widths(covariance, 0.95, np.random.default_rng(1))
+    alone = half_widths(steps @ steps.T, 0.95, np.random.default_rng(1))
+    assert half[0, 1] == 0
+    np.testing.assert_allclose(half[1:, 1:], alone, rtol=0.05)
+
+
 # --- shapes ---------------------------------------------------------------------------------------
 
 
