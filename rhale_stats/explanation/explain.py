@@ -46,6 +46,7 @@ from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.outcome.cross_fitting import name_of_outcome
+from rhale_stats.parallel import one_blas_thread
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.padding import filled, padded, stack
@@ -338,7 +339,8 @@ def _of_one(
         bar.update()
         inputs = inputs._replace(splits=splits, outcome=outcome)
         in_data = facts_in_data(data, sizes.rows_differ, request, delta)
-        answers = answers_of(inputs, sizes, streams[1], in_data)
+        with one_blas_thread:
+            answers = answers_of(inputs, sizes, streams[1], in_data)
         changes = row_changes(curves)
         bar.update()
     answers.attrs |= {

@@ -12,6 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arrays.accumulate import Pieces
+from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.bins.rules import OptimalBins, QuantileBins
 from rhale_stats.effects.comparison import contrast
@@ -19,9 +20,10 @@ from rhale_stats.effects.intervals import confint
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.explanation.curves import FeatureCurves, n_bins_of, with_errors
 from rhale_stats.explanation.request import Budget, ExplainRequest
-from rhale_stats.generics.hypotheses import compare
+from rhale_stats.generics.hypotheses import compared
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.models.parametric import ROW_NUMBER
+from rhale_stats.parallel import one_blas_thread
 from rhale_stats.regional.regions import effects_of_regions, labelled_matrix
 from rhale_stats.regional.search import SplitSearch, work_of
 from rhale_stats.regional.trees import labelled_tree
@@ -93,7 +95,7 @@ def splits_of(
     )
     local = local.assign_coords({ROW_NUMBER: ("obs", np.arange(request.table.n_rows))})
     has_value = ~np.isnan(local.variables["x"].transpose("feature", "obs").values)
-    accepted, first = {}, {}
+    divided, first = {}, {}
     for number, name in enumerate(searched):
         stream = int(rng.integers(2**53))
         # The time of one tree is known after the first.
@@ -112,8 +114,12 @@ def splits_of(
         tree = labelled_tree(work, 0, frame.iloc[rows])
         first[name] = _first(tree, n_tests)
         if tree.sizes["node"] > 1:
-            model = curves.has_parameters
-            accepted[name] = _split(request, feature_local, tree, level, stream, model=model)
+            divided[name] = feature_local, tree, stream
+    with one_blas_thread:
+        accepted = {
+            name: _split(request, *each, level, model=curves.has_parameters)
+            for name, each in divided.items()
+        }
     return Splits(accepted, first, matrix, search.n_permutations)
 
 
@@ -174,8 +180,8 @@ def _split(
     request: ExplainRequest,
     local: xr.Dataset,
     tree: xr.Dataset,
-    level: float,
     seed: int,
+    level: float,
     *,
     model: bool,
 ) -> Split:
@@ -196,7 +202,8 @@ def _split(
                 rule, both = QuantileBins(n_bins_of(min(map(len, rows_of_sides)))), []
                 for side in sides:
                     both.append(with_errors(request, quiet_rhale(side, rule), side, model=model))
-                difference = compare(*both, level=level, rng=seed)
+                options = None, None, level, N_DRAWS, seed, "holm"
+                difference = compared(*both, *options).assign_attrs(seed=seed)
                 between = _contrast(both, sides, level)
         except ValueError as error:
             # No value in common, or by groups gaps between the rows of a side, or few groups.

@@ -476,11 +476,11 @@ def compare(
                 f"a.isel(region=1))."
             )
         a, b = (with_part_facts(a.isel({REGION: number})) for number in range(2))
-    return _compared(a, b, paired, groups, level, n_draws, rng, adjust)
+    return compared(a, b, paired, groups, level, n_draws, rng, adjust)
 
 
 @over_outputs
-def _compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
+def compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
     """`compare` of one output and region."""
     # With H-statistics on either side their own function is called: it reports what is needed.
     kinds = [kind_of(result) for result in (a, b)]

@@ -28,6 +28,7 @@ from rhale_stats.models.outputs import Model
 from rhale_stats.regional.losses import DRAWS, LOSSES, TIE, Node, Problem, split_losses
 from rhale_stats.regional.search import SplitSearch, Work, null_rows, tried_of, work_of
 from rhale_stats.regional.splits import (
+    Conditioning,
     SplitCandidates,
     checked_table,
     conditioning_columns,
@@ -589,24 +590,22 @@ def labelled_matrix(
     progress: bool,
 ) -> tuple[xr.Dataset, list[Work]]:
     """The interaction matrix of all features, and what trees of them can be made from."""
-    names = columns = feature_names(work.local)
+    names = feature_names(work.local)
     works = work.of_features(range(len(names)))
-    if conditioning is not None:
-        columns = [column.name for column in conditioning_columns(work.local, conditioning, None)]
+    every = conditioning_columns(work.local, conditioning, None)
+    columns = [column.name for column in every]
     losses, tables = [], []
     with progress_bar(len(names), "interactions", "feature", progress=progress) as bar:
-        for position, feature_work in enumerate(works):
-            loss, splits = _best_splits(feature_work, position, conditioning, n_permutations)
+        for name, position, feature_work in zip(names, range(len(names)), works, strict=True):
+            some = [column for column in every if column.name != name]
+            loss, splits = _best_splits(feature_work, position, conditioning, some, n_permutations)
             losses.append(loss)
-            tables.append(splits.reindex(columns))
+            tables.append([splits.get(column, (np.nan, "", np.nan)) for column in columns])
             bar.update()
-    drop, pvalue = [
-        np.array([table[name] for table in tables], dtype=np.float64)
-        for name in ("loss_drop", "pvalue")
-    ]
+    drop, best, pvalue = [np.array([[of[k] for of in row] for row in tables]) for k in range(3)]
     values = {
         "loss_drop": drop,
-        "best": np.array([table["best"].fillna("") for table in tables], dtype=str),
+        "best": best,
         "pvalue": pvalue,
         "pvalue_adjusted": adjusted(pvalue.ravel(), adjust).reshape(pvalue.shape),
         "loss": np.array(losses),
@@ -638,21 +637,24 @@ def labelled_matrix(
 
 
 def _best_splits(
-    work: Work, position: int, table: pd.DataFrame | ArrayLike | None, n_permutations: int
-) -> tuple[float, pd.DataFrame]:
-    """math [37] of one feature: its loss, and a line for the best split by every column.
+    work: Work,
+    position: int,
+    table: pd.DataFrame | ArrayLike | None,
+    columns: Sequence[Conditioning],
+    n_permutations: int,
+) -> tuple[float, dict[str, tuple[float, str, float]]]:
+    """math [37] of one feature: its loss; and drop, rule and P of the best split by every column.
 
-    No lines, and no loss, if the feature is constant.
+    No columns, and no loss, if the feature is constant.
     """
     problem = work.problem(position)
     if problem is None:
-        return np.nan, pd.DataFrame(columns=["loss_drop", "best", "pvalue"])
+        return np.nan, {}
     node = problem.node(work.search, 0.0)
-    conditioning = work.conditioning(table, feature_names(work.local)[position])
+    conditioning = work.conditioning(table, feature_names(work.local)[position], columns)
     tried = tried_of(conditioning, node, work.settings, work.of_root)
     losses = split_losses(node, node.rows, tried)
     least = np.array([column_losses.min(initial=np.inf) for column_losses in losses])
-    allowed = np.isfinite(least)
     # What a node has without splits that are worth a search.
     drop, best = np.zeros(len(tried)), [""] * len(tried)
     pvalue = np.full(len(tried), 1.0 if n_permutations else np.nan)
@@ -663,19 +665,14 @@ def _best_splits(
             if possible
             else ""
             for column, candidates, column_losses, possible in zip(
-                conditioning, tried, losses, allowed, strict=True
+                conditioning, tried, losses, np.isfinite(least), strict=True
             )
         ]
         if n_permutations:
             pvalue = _pvalues(work, problem, node, tried, n_permutations)
-    return node.loss, pd.DataFrame(
-        {
-            "loss_drop": np.where(allowed, drop, np.nan),
-            "best": best,
-            "pvalue": np.where(allowed, pvalue, np.nan),
-        },
-        [column.name for column in conditioning],
-    )
+    drop, pvalue = np.where(np.isfinite(least), (drop, pvalue), np.nan)
+    cells = zip(drop.tolist(), best, pvalue.tolist(), strict=True)
+    return node.loss, dict(zip([column.name for column in conditioning], cells, strict=True))
 
 
 def _pvalues(

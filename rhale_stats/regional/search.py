@@ -135,10 +135,16 @@ class Work(NamedTuple):
         )
 
     def conditioning(
-        self, table: pd.DataFrame | ArrayLike | None, feature: str
+        self,
+        table: pd.DataFrame | ArrayLike | None,
+        feature: str,
+        columns: Sequence[Conditioning] = (),
     ) -> list[Conditioning]:
-        """Columns for splits of the effect of a feature, at the rows that count."""
-        every = conditioning_columns(self.local, table, feature)
+        """Columns for splits of the effect of a feature, at the rows that count.
+
+        ``columns`` are those of the table, if they were read before.
+        """
+        every = list(columns) or conditioning_columns(self.local, table, feature)
         return every if self.present.all() else [column.take(self.present) for column in every]
 
 
@@ -235,6 +241,8 @@ ROUNDING = 1e-12
 # log-normal effects do not reach it (math [39]). Below the second few permutations are enough, none
 # of which is as good.
 CLEAR, NEARLY = 1e-8, 1e-3
+# Rows that are drawn in one step at least.
+FEW_ROWS = 1 << 14
 
 
 def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
@@ -510,13 +518,20 @@ class SplitTree:
         tried = [candidates.take(order) for candidates in tried]
         as_good = number = 0
         while number < most:
-            # As many as are needed whatever they tell.
-            needed = min(enough - as_good, (most if as_good else few) - number, DRAWS)
-            largest = test.drawn(draw, needed, tried).max(axis=1)
-            as_good += int(np.count_nonzero(largest >= observed * (1 - TIE)))
-            number += needed
-            if as_good == enough:
-                return as_good / number
+            before = self.rng.bit_generator.state
+            # As many as are needed whatever they tell; of few rows more, which take no longer.
+            wanted = max(enough - as_good, FEW_ROWS // len(order))
+            n_draws = min((most if as_good else few) - number, wanted, DRAWS)
+            largest = test.drawn(draw, n_draws, tried).max(axis=1)
+            counts = as_good + np.cumsum(largest >= observed * (1 - TIE))
+            if counts[-1] >= enough:
+                needed = int(np.searchsorted(counts, enough)) + 1
+                if needed < n_draws:
+                    # Nodes below draw what comes after the last that was needed.
+                    self.rng.bit_generator.state = before
+                    draw(needed)
+                return enough / (number + needed)
+            as_good, number = int(counts[-1]), number + n_draws
             if number == few and not as_good:
                 return 1 / (few + 1)
         return (as_good + 1) / (most + 1)

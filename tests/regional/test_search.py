@@ -146,6 +146,7 @@ def by_chance(
             drawings.extend(draw(1) for _ in range(n_draws))
             return np.array([[-np.inf, next(given)] for _ in range(n_draws)])
 
+    monkeypatch.setattr(search, "FEW_ROWS", 0)  # no more than are needed
     monkeypatch.setattr(search, "null_rows", lambda *_: (lambda _: "drawn", order))
     monkeypatch.setattr(Node, "test", lambda self: Test())
     settings = SplitSearch(level=level, n_permutations=most)
@@ -170,6 +171,23 @@ def test_p_of_permutations_by_hand(monkeypatch):
     assert by_chance(monkeypatch, 1.0, all_, level=0.5, most=9) == (1.0, 5)
     assert by_chance(monkeypatch, 1.0, all_, level=0.2, most=9) == (1.0, 2)
     assert by_chance(monkeypatch, 1.0, all_, level=0.21, most=9) == (1.0, 3)
+
+
+def test_few_rows_are_drawn_many_times_at_once_with_the_same_numbers(monkeypatch):
+    """Also in the nodes below, for which what was drawn in vain is drawn again."""
+    rng = np.random.default_rng(3)
+    x, z, noise = rng.normal(size=(3, 200))
+    g = 3 * (z > 0) + 0.5 * (noise > 0) + rng.normal(size=200)
+    local = rs.local_effects(
+        None, np.stack([x, z, noise], 1), jacobian=lambda X: np.stack([g, 0 * g, 0 * g], 1)
+    )
+    at_once, by_need = [], []
+    for trees, rows in ((at_once, search.FEW_ROWS), (by_need, 0)):
+        monkeypatch.setattr(search, "FEW_ROWS", rows)
+        trees += [rs.regions(local, "x0", level=level, rng=1) for level in (0.01, 0.2, 0.5)]
+    for first, second in zip(at_once, by_need, strict=True):
+        assert first.identical(second)
+    assert any((tree["pvalue"][1:] > 0.05).any() for tree in at_once)
 
 
 def test_a_bound_of_p_saves_permutations(monkeypatch):
