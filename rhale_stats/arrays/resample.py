@@ -7,6 +7,7 @@ product for each bin therefore gives many replicates at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -174,23 +175,18 @@ def terms(
 
 def replicate_sums(terms: Terms, weight: Weights) -> FloatArray:
     """Sums of the products for ``weight`` (row, draw): (draw, bin, product)."""
-    n_bins, n_draws = len(terms.bounds) - 1, weight.shape[1]
+    n_draws = weight.shape[1]
     padded = np.pad(weight, ((0, 0), (0, -n_draws % BLOCK))) if n_draws % BLOCK else weight
-    out = np.zeros((padded.shape[1], n_bins, len(terms.products) + terms.once))
+    sums = np.empty((len(terms.bounds) - 1, len(terms.products), padded.shape[1]))
     in_order = padded.take(terms.order, axis=0)  # many times as fast as padded[order]
-    for begin in range(0, len(out), DRAWS_OF_BLOCK):
+    for begin in range(0, padded.shape[1], DRAWS_OF_BLOCK):
         draws = slice(begin, begin + DRAWS_OF_BLOCK)
-        for k in range(n_bins):
-            rows = slice(terms.bounds[k], terms.bounds[k + 1])
-            drawn = in_order[rows, draws].astype(np.float64, copy=False)
-            products = (terms.products[:, rows] @ drawn).T
-            if terms.once:
-                out[draws, k, 2:], out[draws, k, 0] = products[:, 1:], products[:, 0]
-            else:
-                out[draws, k] = products
-    if terms.once:
-        out[..., 1] = out[..., 0]
-    return out[:n_draws]
+        for k, ends in enumerate(pairwise(terms.bounds.tolist())):
+            drawn = in_order[slice(*ends), draws].astype(np.float64, copy=False)
+            np.matmul(terms.products[:, slice(*ends)], drawn, out=sums[k, :, draws])
+    lines = [0] * terms.once + [*range(len(terms.products))]
+    # Each product by itself in memory, for what is made of it.
+    return np.moveaxis(sums.T[:n_draws].take(lines, axis=1).transpose(1, 0, 2).copy(), 0, -1)
 
 
 def of_unions(sums: FloatArray, cells: Pieces, bins: Pieces, bin_of: IntArray) -> FloatArray:
@@ -213,7 +209,8 @@ def of_unions(sums: FloatArray, cells: Pieces, bins: Pieces, bin_of: IntArray) -
         d3, d4 = places
         moved.append(d3 + 3 * a * d2 + 3 * a**2 * d1 + a**3 * w)
         moved.append(d4 + 4 * a * d3 + 6 * a**2 * d2 + 4 * a**3 * d1 + a**4 * w)
-    return np.stack([np.add.reduceat(part, starts, axis=1) for part in moved], axis=-1)
+    sums = np.array([np.add.reduceat(part, starts, axis=1) for part in moved])
+    return np.moveaxis(sums, 0, -1)
 
 
 class Squared(NamedTuple):

@@ -448,6 +448,8 @@ def _output(bins: resample.BinReplicates) -> FloatArray:
     return np.asarray(np.sqrt(spread * n_together / (n_together - 1) * squares))
 
 
+# Units whose influences are in memory at once, near the processor.
+UNITS = 1 << 11
 ACCELERATIONS = ("effect_acceleration", "heterogeneity_acceleration", "curve_acceleration")
 
 
@@ -500,8 +502,8 @@ def _curve_accelerations(
     on_stretch = (edges >= fit.pieces.edges[0]) & (edges <= fit.pieces.edges[-1])
     loadings = fit.loadings(edges[on_stretch])
     second, third = np.zeros((2, int(on_stretch.sum())))
-    for begin in range(0, len(size), influence.BLOCK_ROWS):
-        block = slice(begin, begin + influence.BLOCK_ROWS)
+    for begin in range(0, len(size), UNITS):
+        block = slice(begin, begin + UNITS)
         influences = sums.of_curve(loadings, population=fit.centering == "mean", rows=block)
         share, square = 1 / size[block], influences * influences
         second += share @ square
