@@ -70,15 +70,16 @@ class AnswerLine:
 
 def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
     """The facts of all features in their order, in the units in which people read them."""
-    names = [name for name in AnswerLine.__annotations__ if name in answers.variables]
-    columns = {name: answers[name].values for name in names}
+    variables = answers.variables
+    names = [name for name in AnswerLine.__annotations__ if name in variables]
+    columns = {name: variables[name].values for name in names}
     labels = _labels(answers)
     columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
     rules = [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
     columns["split_rule"] = np.array(rules)
     # Percentage points where the output is a probability.
     times = float(answers.attrs.get("shown_times", 1.0))
-    in_units = [name for name in names if answers[name].attrs.get("units") == OUTPUT_UNITS]
+    in_units = [name for name in names if variables[name].attrs.get("units") == OUTPUT_UNITS]
     columns |= {name: columns[name] * times for name in in_units}
     return [
         AnswerLine(**{name: _plain(values[position]) for name, values in columns.items()})
@@ -104,8 +105,8 @@ def with_labels(answers: xr.Dataset, rule: str) -> str:
 
 def _labels(answers: xr.Dataset) -> dict[str, str]:
     """Names of features for people, by their names in the table."""
-    names, labels = answers["feature"].values, answers["label"].values
-    return {str(name): str(label) for name, label in zip(names, labels, strict=True)}
+    columns = [answers.variables[name].values for name in ("feature", "label")]
+    return dict(zip(*(map(str, values) for values in columns), strict=True))
 
 
 # --- numbers --------------------------------------------------------------------------------------

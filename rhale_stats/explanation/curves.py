@@ -62,8 +62,11 @@ def n_bins_of(n_effective: float) -> int:
     return int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_CELLS))
 
 
-def _edges(request: ExplainRequest, name: str) -> FloatArray:
-    """Edges at quantiles; the wide bins where rows are rare are halved as far as rows allow."""
+def _edges(request: ExplainRequest, name: str) -> tuple[FloatArray, FloatArray | None]:
+    """Edges at quantiles; the wide bins where rows are rare are halved as far as rows allow.
+
+    Also the values of a feature that goes from each value to the next.
+    """
     position = request.table.names.index(name)
     column = check_column(request.table, position, missing="drop")
     present = ~np.isnan(column)
@@ -84,28 +87,15 @@ def _edges(request: ExplainRequest, name: str) -> FloatArray:
                 edges = np.insert(edges, number + 1, middle)
                 continue
         number += 1
-    return request.table.whole(position, edges)
-
-
-def _cells(request: ExplainRequest) -> dict[str, FloatArray]:
-    """Values of the features that go from each value to the next, by feature."""
-    cells = {}
-    for name in request.axes:
-        position = request.table.names.index(name)
-        x = request.table.column(position)
-        present = ~np.isnan(x)
-        counts = None if request.counts is None else request.counts[present]
-        values = repeated_values(x[present], counts)
-        if values is not None:
-            cells[name] = request.table.whole(position, values)
-    return cells
+    values, whole = repeated_values(x, counts), request.table.whole
+    return whole(position, edges), None if values is None else whole(position, values)
 
 
 def curves_of(request: ExplainRequest, level: float, seed: int) -> FeatureCurves:
     """Effects of all features, with errors, intervals and bands."""
-    edges = {name: _edges(request, name) for name in request.axes}
-    edges = {name: of_feature for name, of_feature in edges.items() if len(of_feature) > 1}
-    cells = {name: values for name, values in _cells(request).items() if name in edges}
+    grids = {name: _edges(request, name) for name in request.axes}
+    edges = {name: of_feature for name, (of_feature, _) in grids.items() if len(of_feature) > 1}
+    cells = {name: cell for name, (_, cell) in grids.items() if name in edges and cell is not None}
     rule = GivenBins(edges or [0.0, 1.0], cells or None)
     local = ale_local_effects(
         request.model,

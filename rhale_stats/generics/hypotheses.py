@@ -484,8 +484,9 @@ def compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
     """`compare` of one output and region."""
     # With H-statistics on either side their own function is called: it reports what is needed.
     kinds = [kind_of(result) for result in (a, b)]
-    leading = next((result for result in (a, b) if kind_of(result) in (H_STATISTICS, ENSEMBLE)), a)
-    if kinds[0] is not kinds[1] and H_STATISTICS not in kinds and ENSEMBLE not in kinds:
+    reporting = [kind in (H_STATISTICS, ENSEMBLE) for kind in kinds]
+    leading = b if reporting == [False, True] else a
+    if kinds[0] is not kinds[1] and not any(reporting):
         names = [kind.name if kind else "a Dataset of no known kind" for kind in kinds]
         raise ValueError(
             f"a and b must be of one kind; got {' and '.join(names)}. "
