@@ -51,7 +51,7 @@ from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_position
 from rhale_stats.schema.padding import filled, padded, stack
 from rhale_stats.schema.validation import validated
-from rhale_stats.schema.variables import software
+from rhale_stats.schema.variables import dataset_of, software
 
 
 class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
@@ -488,5 +488,5 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
         "change_mean": (dims, padded([step * change.mean for step, change in each])),
         "step": ("feature", [step for step, _ in each]),
     }
-    coords = {"feature": list(changes), "quantile": list(SHARES)}
-    return described(xr.Dataset(variables, coords, {"method": "changes of single rows"}))
+    coords = {"feature": ("feature", list(changes)), "quantile": ("quantile", list(SHARES))}
+    return described(dataset_of(variables, coords, {"method": "changes of single rows"}))

@@ -193,7 +193,7 @@ def sizes_of(inputs: FactInputs) -> FeatureSizes:
     ends = np.stack([square.interval(level) for square in squares])
     widest = np.column_stack([np.zeros(len(ends)), np.where(importance > 0, np.inf, 0)])
     ends = np.where(np.isnan(ends).any(axis=1, keepdims=True), widest, ends)
-    at_rows = [_curve_at_rows(request, curves.effect, name) for name in request.features]
+    at_rows = [_curve_at_rows(request, row) for row, _ in curves.features]
     for position, values in enumerate(at_rows):
         half = half_width_of_places(values, request.share, request.groups, level)
         ends[position] = with_places(float(importance[position]), ends[position], half)
@@ -328,11 +328,10 @@ def _additive(request: ExplainRequest, total: FloatArray, deviation: float) -> f
     return 1 - float(share @ rest**2) / variance if variance > 0 else float("nan")
 
 
-def _curve_at_rows(request: ExplainRequest, effect: xr.Dataset, name: str) -> FloatArray:
+def _curve_at_rows(request: ExplainRequest, row: FeatureResult) -> FloatArray:
     """The average curve of one feature at the places of the rows."""
-    position = request.table.names.index(name)
-    row = one_feature(effect, name)
-    if name not in request.levels:
+    position = request.table.names.index(row.name)
+    if row.name not in request.levels:
         return row.curve.evaluate(request.table.column(position))
     levels, names = levels_of(request, position), level_names(row)
     if not row.sizes["bin"]:  # one level with weight

@@ -35,6 +35,7 @@ from rhale_stats.outcome.debiasing import basis
 from rhale_stats.outcome.outcome_effects import effects_of
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.padding import padded
+from rhale_stats.schema.variables import dataset_of
 
 # Places along a feature, and groups of rows by their prediction, of at least so many rows; rows
 # whose columns are permuted.
@@ -65,15 +66,14 @@ def outcome_of(
     variables |= _calibration(request, observed, level)
     levels = padded([place.text for place in places], missing="", dtype=object)
     coords = {
-        "feature": request.features,
-        "ci_bound": ["lower", "upper"],
+        "feature": ("feature", request.features),
+        "ci_bound": ("ci_bound", ["lower", "upper"]),
         "place_left": (dims, padded([place.left for place in places])),
         "place_right": (dims, padded([place.right for place in places])),
         "place_level": (dims, levels.astype(str)),
     }
     loss = SQUARES if kind == "numbers" else "1"
-    dataset = described(xr.Dataset(variables, coords), permutation_importance=loss)
-    return dataset.assign_attrs(facts)
+    return described(dataset_of(variables, coords, facts), permutation_importance=loss)
 
 
 def observed_of(request: ExplainRequest) -> tuple[FloatArray, str]:

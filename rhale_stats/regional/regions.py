@@ -610,15 +610,13 @@ def labelled_matrix(
         "pvalue_adjusted": adjusted(pvalue.ravel(), adjust).reshape(pvalue.shape),
         "loss": np.array(losses),
     }
-    out = xr.Dataset({name: variable(name, values[name], INTERACTIONS) for name in values})
-    out["pvalue_adjusted"].attrs["adjust"] = adjust
-    out["loss"].attrs["units"] = LOSSES[work.loss]
     rule_name, parameters = describe(work.rule)
-    out = out.assign_coords(
-        feature=work.local["feature"].variable,
-        conditioning=("conditioning", np.array(columns), {"long_name": "conditioning column"}),
-    )
-    out.attrs = {
+    coords = {
+        "feature": work.local["feature"].variable,
+        "conditioning": ("conditioning", columns, {"long_name": "conditioning column"}),
+    }
+    data = {name: variable(name, values[name], INTERACTIONS) for name in values}
+    attrs = {
         "method": "interaction matrix",
         "loss_kind": work.loss,
         "n_permutations": n_permutations,
@@ -633,15 +631,14 @@ def labelled_matrix(
         **{fact: work.facts[fact] for fact in ("n_groups",) if fact in work.facts},
         "software": software(),
     }
+    out = dataset_of(data, coords, attrs)
+    out["pvalue_adjusted"].attrs["adjust"] = adjust
+    out["loss"].attrs["units"] = LOSSES[work.loss]
     return out, works
 
 
 def _best_splits(
-    work: Work,
-    position: int,
-    table: pd.DataFrame | ArrayLike | None,
-    columns: Sequence[Conditioning],
-    n_permutations: int,
+    work: Work, position: int, table: Any, columns: Sequence[Conditioning], n_permutations: int
 ) -> tuple[float, dict[str, tuple[float, str, float]]]:
     """math [37] of one feature: its loss; and drop, rule and P of the best split by every column.
 

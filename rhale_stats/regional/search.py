@@ -135,15 +135,9 @@ class Work(NamedTuple):
         )
 
     def conditioning(
-        self,
-        table: pd.DataFrame | ArrayLike | None,
-        feature: str,
-        columns: Sequence[Conditioning] = (),
+        self, table: Any, feature: str, columns: Sequence[Conditioning] = ()
     ) -> list[Conditioning]:
-        """Columns for splits of the effect of a feature, at the rows that count.
-
-        ``columns`` are those of the table, if they were read before.
-        """
+        """Columns for splits of a feature's effect, at the rows that count; or of those read."""
         every = list(columns) or conditioning_columns(self.local, table, feature)
         return every if self.present.all() else [column.take(self.present) for column in every]
 

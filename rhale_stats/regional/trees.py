@@ -31,7 +31,7 @@ from rhale_stats.schema.identity import (
 from rhale_stats.schema.kinds import TREE, kind_of
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variable_table import NODE_VARIABLES
-from rhale_stats.schema.variables import software, variable
+from rhale_stats.schema.variables import dataset_of, software, variable
 
 
 class PruningPath(NamedTuple):
@@ -260,13 +260,13 @@ def tree_of(
     rows = np.flatnonzero(work.present)
     for number, leaf_rows in enumerate(leaves.values()):
         region[rows[leaf_rows]] = number
-    return xr.Dataset(
+    return dataset_of(
         {**variables, ROWS: ("obs", region, dict(ABOUT_REGION))},
         {
+            **{key: coord.variable for key, coord in work.local["obs"].coords.items()},
             "node": ("node", np.arange(len(nodes)), {"long_name": "node"}),
-            "obs": work.local["obs"],
-            "feature": name,
-            "feature_units": str(work.local["feature_units"].values[position]),
+            "feature": ((), name),
+            "feature_units": ((), str(work.local["feature_units"].values[position])),
         },
         _facts(work, position, ", ".join(column.name for column in conditioning)),
     )
