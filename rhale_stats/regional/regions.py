@@ -602,7 +602,7 @@ def labelled_matrix(
             losses.append(loss)
             tables.append([splits.get(column, (np.nan, "", np.nan)) for column in columns])
             bar.update()
-    drop, best, pvalue = [np.array([[of[k] for of in row] for row in tables]) for k in range(3)]
+    drop, best, pvalue = [np.array([[cell[k] for cell in row] for row in tables]) for k in range(3)]
     values = {
         "loss_drop": drop,
         "best": best,
