@@ -86,18 +86,18 @@ class _Runs(NamedTuple):
 
 
 def with_neighbours(
-    n: FloatArray, mean: FloatArray, own: FloatArray
+    n: FloatArray, mean: FloatArray, of_rows: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Variances of the cells, given those of their ``own`` ``n`` rows, and degrees of freedom.
+    """Variances of the cells, given those of their ``n`` rows, and degrees of freedom.
 
     The variance of a cell of few rows is estimated together with its neighbours, from the spread
     within cells and from the differences between neighbouring means. These include the change of
     the effect.
     """
-    pooled, occupied = own.copy(), Occupied.of_cells(n > 0)
-    degrees = np.where(np.isnan(own), 0.0, np.maximum(n - 1, 0.0))
+    pooled, occupied = of_rows.copy(), Occupied.of_cells(n > 0)
+    degrees = np.where(np.isnan(of_rows), 0.0, np.maximum(n - 1, 0.0))
     rows, means = occupied.first(n), occupied.first(mean)
-    scatter = occupied.first(degrees * np.nan_to_num(own))
+    scatter = occupied.first(degrees * np.nan_to_num(of_rows))
     runs = _Runs.around(rows, occupied.n)
     with np.errstate(divide="ignore"):
         apart = OF_DIFFERENCE * np.diff(means) ** 2 / (1 / rows[:, 1:] + 1 / rows[:, :-1])
@@ -117,8 +117,8 @@ def robust_with_neighbours(
     """What standard errors have in place of these where precision weights differ, (cell,)."""
     n = n_effective(means)
     (_, degrees), (robust, _) = [
-        with_neighbours(n[None], means.mean[None], own[None])
-        for own in (variance(means, 1), squares.variance())
+        with_neighbours(n[None], means.mean[None], values[None])
+        for values in (variance(means, 1), squares.variance())
     ]
     rows = np.maximum(squares.rows - 1, MIN_DEGREES)
     return robust[0], np.where(degrees[0] > 0, rows, 0.0)

@@ -40,7 +40,8 @@ from rhale_stats.bins.rule import (
     equal_cells,
     nearest_to,
 )
-from rhale_stats.schema.feature_result import each_feature
+from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.levels import categorical_features
 from rhale_stats.schema.validation import check_parameters
 
 
@@ -539,10 +540,18 @@ def _of_effect(
             f"edges must be the effects of one {dim}: the bins of others are others; got "
             f"{effect.sizes[dim]}. Select one: GivenBins(effect.isel({dim}=0))."
         )
-    rows = [row for row in each_feature(effect) if row.sizes["bin"]]
-    if cells is None and any(row.has_cells for row in rows):
-        cells = {row.name: row.edges for row in rows}
-    return {row.name: row.bin_edges for row in rows}, cells
+    bins, axes = dict[str, FloatArray](), dict[str, FloatArray]()
+    names = ("bin_left", "bin_right", "edge_value")
+    columns = [effect.variables[name].transpose("feature", ...).values for name in names]
+    for name, left, right, grid in zip(feature_names(effect), *columns, strict=True):
+        n_bins = int(np.isfinite(left).sum())
+        if n_bins:
+            bins[name] = np.append(left[:n_bins], right[n_bins - 1])
+            axes[name] = grid[np.isfinite(grid)]
+    has_cells = "moments" in effect and effect.attrs.get("weighting") == "axis"
+    if cells is None and has_cells and len(categorical_features(effect)) < len(bins):
+        cells = axes
+    return bins, cells
 
 
 @lru_cache(maxsize=8)

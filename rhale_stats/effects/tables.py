@@ -192,7 +192,7 @@ def tidy(effect: xr.Dataset, level: float) -> pd.DataFrame:
     is_bin = features.is_bin
 
     def in_lines(name: str) -> NDArray[Any]:
-        return effect.variables[name].transpose("feature", "bin", ...).values[is_bin]
+        return np.asarray(features.along(name, "bin")[is_bin])
 
     columns: dict[str, Any] = {
         "term": np.array(feature_names(effect))[features.feature],

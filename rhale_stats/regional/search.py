@@ -236,7 +236,7 @@ ROUNDING = 1e-12
 # of which is as good.
 CLEAR, NEARLY = 1e-8, 1e-3
 # Rows that are drawn in one step at least.
-FEW_ROWS = 1 << 14
+MIN_DRAWN_ROWS = 1 << 14
 
 
 def best_of(losses: Sequence[FloatArray], tie: float) -> tuple[int, int, float] | None:
@@ -514,7 +514,7 @@ class SplitTree:
         while number < most:
             before = self.rng.bit_generator.state
             # As many as are needed whatever they tell; of few rows more, which take no longer.
-            wanted = max(enough - as_good, FEW_ROWS // len(order))
+            wanted = max(enough - as_good, MIN_DRAWN_ROWS // len(order))
             n_draws = min((most if as_good else few) - number, wanted, DRAWS)
             largest = test.drawn(draw, n_draws, tried).max(axis=1)
             counts = as_good + np.cumsum(largest >= observed * (1 - TIE))

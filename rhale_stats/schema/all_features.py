@@ -44,7 +44,7 @@ class AllFeatures:
         self.is_bin = np.arange(source.sizes["bin"]) < self.n_bins[:, None]
         self.feature: IntArray = np.nonzero(self.is_bin)[0]
         self.n_features = len(self.n_bins)
-        self.edges = self._along("edge_value", "edge")
+        self.edges = self.along("edge_value", "edge")
         self.n_edges = np.isfinite(self.edges).sum(axis=-1)
         self.n_cells = self.edges.shape[1] - 1
         self.is_cell = np.arange(self.n_cells) < self.n_edges[:, None] - 1
@@ -61,7 +61,8 @@ class AllFeatures:
         """Which features have levels in place of an axis."""
         if "feature_kind" not in self.variables:
             return np.zeros(self.n_features, dtype=bool)
-        return np.isin(self.variables["feature_kind"].values, CATEGORICAL)
+        kinds = np.broadcast_to(self.variables["feature_kind"].values, self.n_features)
+        return np.isin(kinds, CATEGORICAL)
 
     def bins_of(self, feature: int) -> slice:
         """Which of all bins are those of a feature."""
@@ -79,9 +80,10 @@ class AllFeatures:
 
     def at_bins(self, name: str) -> FloatArray:
         """A variable over (feature, bin, ...) in the bins, (bin, ...)."""
-        return np.asarray(self._along(name, "bin")[self.is_bin], dtype=np.float64)
+        return np.asarray(self.along(name, "bin")[self.is_bin], dtype=np.float64)
 
-    def _along(self, name: str, dim: str) -> FloatArray:
+    def along(self, name: str, dim: str) -> NDArray[Any]:
+        """A variable of all features, (feature, ``dim``, ...)."""
         variable = self.variables[name]
         if "feature" not in variable.dims:  # of one feature that was selected
             values = variable.transpose(dim, ...).values
@@ -93,7 +95,7 @@ class AllFeatures:
     @cached_property
     def starts(self) -> IntArray:
         """First cell of every bin, among the cells of all features in one row."""
-        left = self._along("bin_left", "bin")
+        left = self.along("bin_left", "bin")
         numbers = [
             np.searchsorted(edges[:size], at_left[:n])
             for edges, size, at_left, n in zip(
@@ -107,13 +109,13 @@ class AllFeatures:
     @cached_property
     def moments(self) -> CellMoments:
         """Moments in the cells of all features in one row."""
-        table = np.moveaxis(self._along(MOMENTS, "edge")[:, :-1], -1, 0)
+        table = np.moveaxis(self.along(MOMENTS, "edge")[:, :-1], -1, 0)
         return CellMoments(np.where(self.is_cell, table, 0.0).reshape(len(table), -1))
 
     @cached_property
     def bin_edges(self) -> FloatArray:
         """Edges of the bins, (feature, edge of a bin), NaN behind the last one."""
-        left, right = self._along("bin_left", "bin"), self._along("bin_right", "bin")
+        left, right = self.along("bin_left", "bin"), self.along("bin_right", "bin")
         return np.concatenate([left[:, :1], right], axis=1)
 
     @cached_property
@@ -185,7 +187,7 @@ class AllFeatures:
     def cell_share(self) -> FloatArray:
         """Share of the weight of its feature in every cell, (feature, cell)."""
         if "cell_share" in self.variables:
-            return np.nan_to_num(self._along("cell_share", "edge")[:, :-1])
+            return np.asarray(np.nan_to_num(self.along("cell_share", "edge")[:, :-1]))
         weight = self.moments.weight.reshape(self.n_features, -1)
         total = weight.sum(axis=-1, keepdims=True)
         return weight / np.where(total > 0, total, 1.0)
@@ -216,7 +218,7 @@ class AllFeatures:
         """Share of the weight in every bin, (feature, bin); of levels, at both ends of a step."""
         share = self._bin_share.copy()
         if self.has_levels.any():
-            levels = self._along("level_share", "edge")[self.has_levels]
+            levels = self.along("level_share", "edge")[self.has_levels]
             steps = np.nan_to_num(levels[:, :-1] + levels[:, 1:])
             share[self.has_levels] = steps[:, : share.shape[1]]
         return share
@@ -233,13 +235,13 @@ class AllFeatures:
             squares = np.nan_to_num(self.heterogeneity**2 * freedom)
         parts = squares, bins.weight, np.diff(self.bin_edges)[self.is_bin]
         index = accumulate.heterogeneity_index(*[self.padded(part, 0.0) for part in parts])
-        is_known = self.is_bin & ~np.isnan(self._along("heterogeneity", "bin"))
+        is_known = self.is_bin & ~np.isnan(self.along("heterogeneity", "bin"))
         return np.where(is_known.any(axis=-1), index, np.nan)
 
     @cached_property
     def effect(self) -> FloatArray:
         """Effects of the bins, (feature, bin)."""
-        return np.where(self.is_bin, self._along("effect", "bin"), np.nan)
+        return np.where(self.is_bin, self.along("effect", "bin"), np.nan)
 
     @cached_property
     def least_effects(self) -> FloatArray:
@@ -337,7 +339,7 @@ class AllFeatures:
         third = skewness.third_cumulant(third_moment, n_effective)
         if "cell_squares" in self.variables:
             variance, degrees, squares, third = [
-                self._along(f"cell_{name}", "edge")[:, :-1]
+                self.along(f"cell_{name}", "edge")[:, :-1]
                 for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
             ]
             degrees = np.nan_to_num(degrees)
@@ -392,7 +394,7 @@ class AllFeatures:
         if self.source.attrs["centering"] != "mean":
             return None
         cells, has_curve = self.cells, self.cells.has_curve
-        curve = np.where(self.has_curve_at_edges, self._along("curve", "edge"), 0.0)
+        curve = np.where(self.has_curve_at_edges, self.along("curve", "edge"), 0.0)
         on_curve: list[Any] = [
             None
             if values is None
@@ -452,7 +454,7 @@ class AllFeatures:
     @cached_property
     def spread_starts(self) -> IntArray:
         """First cell of every stretch of the axis that has one spread, in one row of all cells."""
-        values = self._along("spread", "edge")[:, :-1]
+        values = self.along("spread", "edge")[:, :-1]
         unknown = np.isnan(values)
         same = (values[:, 1:] == values[:, :-1]) | (unknown[:, 1:] & unknown[:, :-1])
         begins = np.pad(~same, ((0, 0), (1, 0)), constant_values=True)
@@ -473,7 +475,7 @@ class AllFeatures:
 
     def in_stretches(self, name: str) -> FloatArray:
         """A variable along the edges in the stretches of the spread, (stretch,)."""
-        return np.asarray(self._along(name, "edge")[:, :-1].reshape(-1)[self.spread_starts])
+        return np.asarray(self.along(name, "edge")[:, :-1].reshape(-1)[self.spread_starts])
 
     def by_feature(self, of_stretches: FloatArray) -> FloatArray:
         """Values of the stretches, (stretch,), as (feature, stretch); NaN behind the last one."""

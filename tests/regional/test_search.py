@@ -146,7 +146,7 @@ def by_chance(
             drawings.extend(draw(1) for _ in range(n_draws))
             return np.array([[-np.inf, next(given)] for _ in range(n_draws)])
 
-    monkeypatch.setattr(search, "FEW_ROWS", 0)  # no more than are needed
+    monkeypatch.setattr(search, "MIN_DRAWN_ROWS", 0)  # no more than are needed
     monkeypatch.setattr(search, "null_rows", lambda *_: (lambda _: "drawn", order))
     monkeypatch.setattr(Node, "test", lambda self: Test())
     settings = SplitSearch(level=level, n_permutations=most)
@@ -182,8 +182,8 @@ def test_few_rows_are_drawn_many_times_at_once_with_the_same_numbers(monkeypatch
         None, np.stack([x, z, noise], 1), jacobian=lambda X: np.stack([g, 0 * g, 0 * g], 1)
     )
     at_once, by_need = [], []
-    for trees, rows in ((at_once, search.FEW_ROWS), (by_need, 0)):
-        monkeypatch.setattr(search, "FEW_ROWS", rows)
+    for trees, rows in ((at_once, search.MIN_DRAWN_ROWS), (by_need, 0)):
+        monkeypatch.setattr(search, "MIN_DRAWN_ROWS", rows)
         trees += [rs.regions(local, "x0", level=level, rng=1) for level in (0.01, 0.2, 0.5)]
     for first, second in zip(at_once, by_need, strict=True):
         assert first.identical(second)
