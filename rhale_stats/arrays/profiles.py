@@ -45,14 +45,11 @@ class Places(NamedTuple):
 
     def hats(self) -> sparse.csr_array:
         """Weights of the points in every row, (row, grid), for linear interpolation."""
-        row = np.arange(len(self.left))
-        return sparse.csr_array(
-            (
-                np.concatenate([self.present * (1 - self.part), self.present * self.part]),
-                (np.concatenate([row, row]), np.concatenate([self.left, self.right])),
-            ),
-            shape=(len(row), self.n_grid),
-        )
+        weights = self.present[:, None] * np.stack([1 - self.part, self.part], axis=1)
+        points, n_rows = np.stack([self.left, self.right], axis=1), len(self.left)
+        # Two points a row, in order: nothing is to be sorted.
+        parts = weights.ravel(), points.ravel(), np.arange(0, 2 * n_rows + 1, 2)
+        return sparse.csr_array(parts, shape=(n_rows, self.n_grid))
 
     def share(self, weight: FloatArray | None) -> FloatArray:
         """Share of the rows at every point, with which curves are averaged over the rows."""

@@ -5,8 +5,9 @@
 effector's search for regions. ``effects`` is what asks a model again: ALE of first and second order
 beside PyALE, partial dependence and ICE beside scikit-learn, bins that adapt beside the model's own
 time, and H-statistics. ``ale-memory`` has ALE of a boosted model beside its bare predictions, in
-time and in memory; ``shap`` has Shapley values beside the library shap. ``parquet --rows 1e8
---workers 2`` is time and memory of tables larger than memory, by so many processes.
+time and in memory; ``shap`` has Shapley values beside the library shap; ``steps`` are those of an
+analysis, each by itself. ``parquet --rows 1e8 --workers 2`` is time and memory of tables larger
+than memory, by so many processes.
 
 Times are the least of several runs, the two sides taking turns; ratios are what to quote, since
 machines differ. ``--cpu`` takes the time of the CPU, all threads together, for a machine that has
@@ -546,6 +547,40 @@ def shapley() -> None:
         print(f"{n_rows:>14,}{n_background:>14,}{own:>12.2f} s{other:>12.2f} s{apart:>14.1e}")
 
 
+def steps() -> None:
+    """Each step of an analysis of a table in memory by itself, in milliseconds."""
+
+    def model(X):
+        return X[:, 0] ** 2 + X[:, 1] * X[:, 2] + np.sin(3 * X[:, 3])
+
+    sizes, columns = ((500, 5), (10_000, 10), (1_000, 50)), []
+    for n_rows, n_features in sizes:
+        X = np.random.default_rng(0).uniform(-1, 1, (n_rows, n_features))
+        local = rs.local_effects(model, X)
+        effect = rs.rhale(local)
+        with_errors = rs.std_error(effect)
+        with_intervals = rs.confint(with_errors)
+        works: dict[str, Callable[[], object]] = {
+            "local_effects(model, X)": lambda X=X: rs.local_effects(model, X),
+            "rhale(local)": lambda local=local: rs.rhale(local),
+            "std_error(effect)": lambda effect=effect: rs.std_error(effect),
+            "confint(effect), with errors": lambda effect=with_errors: rs.confint(effect),
+            "confband(effect), with errors": lambda effect=with_errors: rs.confband(effect, rng=0),
+            "summary(effect), with intervals": lambda effect=with_intervals: str(
+                rs.summary(effect)
+            ),
+            "tidy(effect), with intervals": lambda effect=with_intervals: rs.tidy(effect),
+            "ale(model, X)": lambda X=X: rs.ale(model, X),
+            "pdp(model, X)": lambda X=X: rs.pdp(model, X),
+        }
+        for work in works.values():
+            work()
+        columns.append(least_seconds(*works.values(), runs=15))
+    print(f"{'ms':33}" + "".join(f"{f'{rows:,} x {features}':>13}" for rows, features in sizes))
+    for name, *seconds in zip(works, *columns, strict=True):
+        print(f"{name:33}" + "".join(f"{1e3 * each:>13.1f}" for each in seconds))
+
+
 BENCHMARKS = {
     "ale-memory": (ale_memory,),
     "global": (global_effects, bin_search),
@@ -555,6 +590,7 @@ BENCHMARKS = {
     "effects": (ale_beside_pyale, adaptive_of_trees, profiles_beside_sklearn, second_order),
     "regional": (regional, every_region),
     "shap": (shapley,),
+    "steps": (steps,),
 }
 
 
