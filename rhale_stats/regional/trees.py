@@ -264,6 +264,7 @@ def tree_of(
         {**variables, ROWS: ("obs", region, dict(ABOUT_REGION))},
         {
             **{key: coord.variable for key, coord in work.local["obs"].coords.items()},
+            "obs": work.local["obs"].variable,  # also where the rows have no labels
             "node": ("node", np.arange(len(nodes)), {"long_name": "node"}),
             "feature": ((), name),
             "feature_units": ((), str(work.local["feature_units"].values[position])),

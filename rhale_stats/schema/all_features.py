@@ -40,7 +40,8 @@ class AllFeatures:
                 f"The effect must be one at a time here; its bins are over {', '.join(over)} as "
                 f"well. Select one, as in .isel({over[0]}=0)."
             )
-        self.n_bins: IntArray = np.asarray(counts.values)
+        # Whole numbers, also after xarray has filled others with NaN.
+        self.n_bins: IntArray = np.nan_to_num(counts.values).astype(np.int64)
         self.is_bin = np.arange(source.sizes["bin"]) < self.n_bins[:, None]
         self.feature: IntArray = np.nonzero(self.is_bin)[0]
         self.n_features = len(self.n_bins)
