@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -208,13 +209,19 @@ class _OneBlasThread:
 
     def __init__(self) -> None:
         self._lock, self._inside, self._limits = Lock(), 0, ExitStack()
+        self._controller: Any = None
+        self._n_modules = 0
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                from threadpoolctl import threadpool_limits
+                from threadpoolctl import ThreadpoolController
 
-                self._limits.enter_context(threadpool_limits(1))
+                # To look for the libraries takes milliseconds: again only where some were loaded.
+                if self._n_modules != len(sys.modules):
+                    self._controller = ThreadpoolController()
+                    self._n_modules = len(sys.modules)
+                self._limits.enter_context(self._controller.limit(limits=1))
             self._inside += 1
 
     def __exit__(self, *_: object) -> None:

@@ -15,7 +15,7 @@ ROWS = np.array(
     [
         [20.0, 3, 4, 0, 1, 2, 30, 9, 5],
         [1.0, 1, 2, 3, 12, 2, 0, 0, 0],
-        [5.0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [2.0, 0, 0, 0, 0, 0, 0, 0, 0],
     ]
 )
 # One feature counts in another unit than the others.
