@@ -48,7 +48,8 @@ def of_cells(
     """Skewness of the local effects around each cell, (..., cell); 0 where it is not clear.
 
     ``third`` are the third cumulants of the cells, ``variance`` their variances. Whether it is
-    clear is decided by the cells, or is known: ``sign`` is that of the skewness, 0 if unclear.
+    clear is decided by the cells, or is known: ``sign`` is that of the skewness, 0 if unclear, and
+    NaN of a feature whose cells decide.
     """
     if n.ndim == 1:
         third, variance, n = third[None], variance[None], n[None]
@@ -64,7 +65,9 @@ def of_cells(
         common = np.divide(*_around(np.stack([rows * v, rows]), few, cells.n))
         third = np.nan_to_num(rows * k3 / common**1.5)
         estimate = np.divide(*_around(np.stack([third, rows]), width, cells.n))
-        clear = _agreed(k3, v, rows, width, cells.n) if sign is None else estimate * sign > 0
+        known_sign = np.asarray(np.nan if sign is None else sign)
+        agreed = _agreed(k3, v, rows, width, cells.n)
+        clear = np.where(np.isnan(known_sign), agreed, estimate * known_sign > 0)
     estimate = np.where(clear & np.isfinite(estimate), estimate, 0.0)
     np.put_along_axis(out, cells.place, estimate, axis=-1)
     return np.where(usable, out, 0.0)

@@ -49,7 +49,7 @@ from rhale_stats.outcome.cross_fitting import name_of_outcome
 from rhale_stats.parallel import one_blas_thread
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.features import feature_position
-from rhale_stats.schema.padding import filled, padded, stack
+from rhale_stats.schema.padding import padded, stack
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import dataset_of, software
 
@@ -136,8 +136,6 @@ def of_outputs(parts: Mapping[str, Explanation]) -> Explanation:
     """Explanations of several outputs as one, each in the group of its label."""
     first = next(iter(parts.values()))
     effects = [part["effect"].to_dataset() for part in parts.values()]
-    for other in effects:
-        effects = [filled(effect, other) for effect in effects]
     effect = stack(effects, OUTPUT).assign_coords({OUTPUT: (OUTPUT, list(parts))})
     tree = Explanation.from_dict({"/effect": effect})
     for label, part in parts.items():

@@ -24,7 +24,7 @@ from rhale_stats.schema.dimensions import OUTPUT, REGION, ROWS
 from rhale_stats.schema.features import feature_names, position_of
 from rhale_stats.schema.identity import row_labels
 from rhale_stats.schema.layout import method_as_attribute, method_by_feature
-from rhale_stats.schema.padding import filled, stack
+from rhale_stats.schema.padding import stack
 from rhale_stats.schema.whole import remember_parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -172,8 +172,6 @@ def _side_by_side(results: list[xr.Dataset], groups: RowGroups, arguments: list[
         method_by_feature(result.sel(feature=names).drop_vars("obs", errors="ignore"))
         for result in results
     ]
-    for other in results:
-        results = [filled(result, other) for result in results]
     out = method_as_attribute(stack(results, REGION))
     out = out.assign_coords(
         region=(REGION, list(groups.rows), {"long_name": groups.name or "group of the rows"}),

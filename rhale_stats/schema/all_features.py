@@ -150,8 +150,22 @@ class AllFeatures:
 
     @cached_property
     def squares(self) -> FloatArray | None:
-        """Moments of the bins by squared precision weights, if the effect has them."""
-        return self.at_bins("squares") if "squares" in self.variables else None
+        """Moments of the bins by squared precision weights, if the effect has them.
+
+        Those of a feature whose weights are equal are its plain ones.
+        """
+        if "squares" not in self.variables:
+            return None
+        rows, none = self.residuals, np.zeros(len(self.feature))
+        parts = [none, rows.x_variance, none, rows.x_covariance, *self.line.T]
+        plain = np.stack([*parts, rows.second_moment, rows.fourth_moment], axis=-1)
+        return np.where(self._has_equal_weights[:, None], plain, self.at_bins("squares"))
+
+    @cached_property
+    def _has_equal_weights(self) -> NDArray[np.bool_]:
+        """Bins of features without moments by squared weights, where others have them."""
+        of_features = np.isnan(self.along("squares", "bin")).all(axis=(-2, -1))
+        return np.asarray((of_features | self.has_levels)[self.feature])
 
     @cached_property
     def heterogeneity(self) -> FloatArray:
@@ -166,8 +180,8 @@ class AllFeatures:
         return np.asarray(self.heterogeneity**2)
 
     def _of_weights(self, name: str, otherwise: FloatArray) -> FloatArray:
-        """A variable by unequal weights in the bins, which steps between levels do not have."""
-        return np.where(self.has_levels[self.feature], otherwise, self.at_bins(name))
+        """A variable by unequal weights in the bins, of which some features have none."""
+        return np.where(self._has_equal_weights, otherwise, self.at_bins(name))
 
     @cached_property
     def line(self) -> FloatArray:
@@ -279,12 +293,12 @@ class AllFeatures:
             return self.padded(in_bins, 0.0, self.n_cells)
 
         residuals, n_rows, third = self.residuals, self.n_effective, None
+        if MOMENTS in self.variables:
+            third = skewness.third_cumulant(residuals.third_moment, self.n_effective)
         if self.squares is not None:
             n_rows = self._of_weights("error_rows", self.n_effective)
-            if "robust_third_cumulant" in self.variables:
-                third = self.at_bins("robust_third_cumulant")
-        elif MOMENTS in self.variables:
-            third = skewness.third_cumulant(residuals.third_moment, self.n_effective)
+            if "robust_third_cumulant" in self.variables and third is not None:
+                third = self._of_weights("robust_third_cumulant", third)
         return CurveCells(
             self._lines(self.edges, self.cell_share),
             self.bin_of_cells,
@@ -339,9 +353,19 @@ class AllFeatures:
         x_covariance, third_moment = products
         third = skewness.third_cumulant(third_moment, n_effective)
         if "cell_squares" in self.variables:
-            variance, degrees, squares, third = [
-                self.along(f"cell_{name}", "edge")[:, :-1]
-                for name in ("robust_variance", "degrees", "squares", "robust_third_cumulant")
+            squares = self.along("cell_squares", "edge")[:, :-1].copy()
+            plain = np.isnan(squares).all(axis=(1, 2))[:, None]
+            every = self._cell_moments.products(((2, 0), (1, 1), (0, 2), (0, 4)))
+            with np.errstate(invalid="ignore", divide="ignore"):
+                of_equal = np.zeros(squares.shape)
+                of_equal[..., [1, 3, 10, 11]] = np.moveaxis(every / means.weight, 0, -1)
+            squares = np.where(plain[..., None], of_equal, squares)
+            variance, degrees, third = [
+                np.where(plain, values, self.along(f"cell_{name}", "edge")[:, :-1])
+                for name, values in (
+                    *(("robust_variance", variance), ("degrees", degrees)),
+                    ("robust_third_cumulant", third),
+                )
             ]
             degrees = np.nan_to_num(degrees)
         return CurveCells(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import feature_names, is_of_outcome
 from rhale_stats.schema.kinds import ENSEMBLE, Kind, kind_of
-from rhale_stats.schema.layout import check_edges
+from rhale_stats.schema.layout import OF_UNEQUAL_WEIGHTS, check_edges
 from rhale_stats.schema.variables import in_order
 
 # Advice for replicates passed as an effect: with chosen bins, and with fixed bins.
@@ -174,6 +174,9 @@ def _check_curves(result: xr.Dataset, parameter: str, maker: str) -> xr.Dataset:
         raise ValueError(f"{parameter} must have at least one feature; got none.")
     result = in_order(result)
     check_edges(result, parameter)
+    if "squares" in result and result.variables["squares"].isnull().all():
+        # The weights differ in another region, or output, but not in this one.
+        result = result.drop_vars(OF_UNEQUAL_WEIGHTS, errors="ignore")
     return result
 
 

@@ -23,20 +23,13 @@ from rhale_stats.arrays.moments import FloatArray, IntArray, Moments, ResidualMo
 from rhale_stats.schema.all_features import AllFeatures
 from rhale_stats.schema.curves import CurveCells, CurveErrors, FeatureCurve, SpreadPieces
 from rhale_stats.schema.features import OWN_FACTS, feature_position, stores_errors
-from rhale_stats.schema.layout import METHOD, MOMENTS, rows_kept
+from rhale_stats.schema.layout import METHOD, MOMENTS, OF_UNEQUAL_WEIGHTS, rows_kept
 from rhale_stats.schema.levels import CATEGORICAL
 from rhale_stats.schema.variables import selected
 
 # What is left of a difference of covariances is rounding below this share of them.
 ROUNDING = 32 * np.finfo(np.float64).eps
 
-# What features on an axis have where precision weights differ.
-OF_UNEQUAL_WEIGHTS = frozenset(
-    {
-        *("squares", "robust_variance", "robust_third_cumulant", "error_rows", "skewness_sign"),
-        *("cell_squares", "cell_robust_variance", "cell_robust_third_cumulant", "cell_degrees"),
-    }
-)
 # Where all features together are among those that were asked for.
 ALL = -1
 # A result, or what it holds of one feature: both are read by name.

@@ -19,6 +19,14 @@ import xarray as xr
 from rhale_stats.schema.features import feature_names
 
 MOMENTS = "moments"
+# What features on an axis have where precision weights differ.
+OF_UNEQUAL_WEIGHTS = frozenset(
+    {
+        *("squares", "robust_variance", "robust_third_cumulant", "error_rows", "skewness_sign"),
+        *("cell_squares", "cell_robust_variance", "cell_robust_third_cumulant", "cell_degrees"),
+        *("weight_products", "cell_weight_products", "weight_largest", "effect_slope_correlation"),
+    }
+)
 # Coordinate of the features, or an attribute where they have the same.
 METHOD = "local_effect_method"
 # Attribute with the coordinates of replicates in bins, as JSON.

@@ -84,10 +84,11 @@ def stack(
 ) -> xr.Dataset:
     """Results of the same kind along a new first dimension, padded to the longest of them.
 
-    What one of them does not reach is NaN, the empty text, ``integer``, and 0 where rows are
-    counted. Coordinates of features and attributes that are the same everywhere stay as they are,
-    unless named in ``varies``; other attributes become coordinates.
+    What one of them does not have, or does not reach, is NaN, the empty text, ``integer``, and 0
+    where rows are counted. Coordinates of features and attributes that are the same everywhere stay
+    as they are, unless named in ``varies``; other attributes become coordinates.
     """
+    datasets = _alike(datasets)
     first = datasets[0]
     longest = {axis: max(datasets, key=lambda dataset: dataset.sizes[axis]) for axis in first.dims}
     sizes = {axis: dataset.sizes[axis] for axis, dataset in longest.items()}
@@ -144,7 +145,7 @@ def together(results: Sequence[Any], source: xr.Dataset, dim: str) -> Any:
     first = results[0]
     if isinstance(first, xr.Dataset):
         parts = [result.drop_vars([ROWS, "obs"], errors="ignore") for result in results]
-        out = stack(_alike(parts), dim)
+        out = stack(parts, dim)
         # The rows of all outputs are the same; those of regions say which they are in.
         of_outputs = dim == OUTPUT and "obs" in out.dims
         sources = [dim, *["obs"] * of_outputs, *[ROWS] * (ROWS in first and dim == REGION)]
@@ -204,12 +205,14 @@ def by_feature(results: Sequence[xr.Dataset], names: Sequence[str]) -> xr.Datase
 def _alike(results: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     """Results each of which has all variables of the others, NaN where it had none."""
     alike = list(results)
+    if len({(frozenset(result.variables), frozenset(result.dims)) for result in alike}) == 1:
+        return alike
     for other in results:
-        alike = [filled(result, other) for result in alike]
+        alike = [_filled(result, other) for result in alike]
     return alike
 
 
-def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
+def _filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
     """The Dataset with all variables and coordinates that the other has."""
     absent = [name for name in other.variables if name not in dataset.variables]
     if not absent and not any(dim in other.dims and dim not in dataset.dims for dim in PARTS):
@@ -241,7 +244,7 @@ def filled(dataset: xr.Dataset, other: xr.Dataset) -> xr.Dataset:
 
 def as_regions(results: Mapping[Any, xr.Dataset], name: str = "") -> xr.Dataset:
     """Results of one kind by their labels, as those of regions are: along ``region``."""
-    parts = _alike([part.drop_vars("obs", errors="ignore") for part in results.values()])
+    parts = [part.drop_vars("obs", errors="ignore") for part in results.values()]
     before = f"{name} = " if name else ""
     labels = [str(label) for label in results]
     out = stack(parts, REGION)

@@ -53,3 +53,25 @@ def test_features_do_not_depend_on_those_beside_them(kind, weighting):
             expected = verb(alone)
             shared = [column for column in expected if column in lines]
             pd.testing.assert_frame_equal(lines[shared], expected[shared], rtol=1e-9)
+
+
+@pytest.mark.parametrize("weighting", ["axis", "rows"])
+def test_a_feature_whose_rows_have_equal_weights(weighting):
+    """Beside one whose rows have other ones: its errors are those of rows without weights."""
+    rng = np.random.default_rng(5)
+    x = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+    x.loc[: N // 2, "a"] = np.nan
+    weights = np.where(x["a"].isna(), rng.uniform(0.5, 2, N), 1.0)
+    effects = np.column_stack([np.sin(2 * x["a"].fillna(0)), x["b"] + rng.exponential(size=N)])
+
+    def errors(rows, **options):
+        local = rs.local_effects(None, x[rows], jacobian=effects[rows], **options)
+        return rs.std_error(rs.rhale(local, weighting=weighting))
+
+    every = errors(np.ones(N, dtype=bool), weights=weights, missing="drop")
+    alone = errors(x["a"].notna().to_numpy())
+    for variable in ("effect_se", "heterogeneity_se", "curve_se", "average_effect_se"):
+        expected = alone.sel(feature=["a"])[variable]
+        sizes = {dim: slice(size) for dim, size in expected.sizes.items()}
+        found = every.sel(feature=["a"])[variable].isel(sizes)
+        np.testing.assert_allclose(found.values, expected.values, rtol=1e-9, err_msg=variable)

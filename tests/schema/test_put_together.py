@@ -103,3 +103,19 @@ def test_arithmetic_is_refused_in_words(results):
         rs.summary(2 * a)
     with pytest.raises(ValueError, match=r"compare\(a, b\) is the difference of two results"):
         rs.summary(a - b)
+
+
+@pytest.mark.parametrize("first", [0.0, 1.0])
+def test_weights_that_are_equal_in_one_region_only(first):
+    """Effects of unequal weights have variables that those of equal ones have not."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=400), "c": np.repeat([0.0, 1.0], 200)})
+
+    def model(table):
+        return np.where(table["c"] == 1, 3 * table["a"] ** 2, -3 * table["a"])
+
+    weights = np.where(table["c"] == first, 1.0, rng.uniform(1, 3, 400))
+    tree = rs.explain(model, table, weights=weights, rng=0, progress=False)
+    effect = tree["regions/0/effect"].to_dataset()
+    assert effect.sizes["region"] == 2
+    assert np.isfinite(effect["average_effect_se"].values).all()
