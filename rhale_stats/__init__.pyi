@@ -25,10 +25,9 @@ from .ensembles.refits import RefitOptions, bootstrap_refit, cross_effects
 from .explanation.explain import Explanation, explain
 from .explanation.request import ExplainOptions
 from .generics.compare_methods import compare_methods
-from .generics.datatree import to_datatree
 from .generics.hypotheses import compare, hypotheses, wald_test
 from .generics.pooling import pool
-from .generics.tables import glance, show, summary, tidy
+from .generics.tables import glance, show, summary, tidy, to_datatree
 from .generics.uncertainty import ResamplingOptions, bootstrap, confband, confint, std_error, vcov
 from .generics.values import effect_sizes, predict
 from .h_statistics.statistic import HEstimator, h_statistic

@@ -9,7 +9,7 @@ from importlib import import_module
 _MODULES = {
     **{name: name for name in ("bins", "effects", "profile", "tree")},
     **dict.fromkeys(("compare", "forest"), "estimates"),
-    **dict.fromkeys(("h_statistics", "interactions"), "heat_maps"),
+    **dict.fromkeys(("h_statistics", "interactions", "surface"), "heat_maps"),
     "bias": "bins",
     "curves": "facets",
     "edges": "bins",
@@ -20,7 +20,6 @@ _MODULES = {
     "regions": "tree",
     "scores": "bins",
     "summary": "overview",
-    "surface": "surfaces",
 }
 __all__ = sorted(_MODULES)  # listed in plots.pyi
 

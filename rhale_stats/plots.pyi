@@ -12,11 +12,11 @@ from .drawing.estimates import plot_forest as forest
 from .drawing.facets import plot_curves as curves
 from .drawing.heat_maps import plot_h_statistics as h_statistics
 from .drawing.heat_maps import plot_interactions as interactions
+from .drawing.heat_maps import plot_surface as surface
 from .drawing.overview import plot_outcome as outcome
 from .drawing.overview import plot_summary as summary
 from .drawing.profile import plot_methods as methods
 from .drawing.profile import plot_profile as profile
-from .drawing.surfaces import plot_surface as surface
 from .drawing.tree import plot_regions as regions
 from .drawing.tree import plot_tree as tree
 

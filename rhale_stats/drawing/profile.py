@@ -18,8 +18,8 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame, legend
 from rhale_stats.drawing.curve import ends_of, quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
+from rhale_stats.drawing.heat_maps import draw_pair
 from rhale_stats.drawing.rows import RowColours, coloured
-from rhale_stats.drawing.surfaces import draw_pair
 from rhale_stats.inference.notes import is_of_both, with_rows_alone
 from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of

@@ -9,30 +9,12 @@ from typing import Any
 
 import xarray as xr
 
-from rhale_stats.schema.kinds import (
-    AVERAGES,
-    EFFECT,
-    ENSEMBLE,
-    EXPLANATION,
-    H_DIFFERENCE,
-    H_STATISTICS,
-    INTERACTIONS,
-    LOCAL,
-    PROFILE,
-    REPLICATES,
-    SIZES,
-    SURFACE,
-    SURFACE_DIFFERENCE,
-    TEST,
-    TREE,
-    Kind,
-    kind_of,
-)
+from rhale_stats.schema import kinds
 
 # Kind of result -> modules -> the generic functions that each of them does for that kind, and where
 # it is called otherwise, the name of its function there.
-MODULES: Mapping[Kind, Mapping[str, str]] = {
-    EFFECT: {
+MODULES: Mapping[kinds.Kind, Mapping[str, str]] = {
+    kinds.EFFECT: {
         "effects.errors": "std_error vcov",
         "effects.intervals": "confint confband",
         "effects.replicates": "bootstrap",
@@ -42,69 +24,56 @@ MODULES: Mapping[Kind, Mapping[str, str]] = {
         "effects.sizes": "effect_sizes",
         "effects.tables": "tidy glance summary show=effect_page",
     },
-    SIZES: {
-        "effects.tables": "tidy=tidy_sizes summary=sizes_summary",
-    },
-    AVERAGES: {
+    kinds.SIZES: {"effects.tables": "tidy=tidy_sizes summary=sizes_summary"},
+    kinds.AVERAGES: {
         "margins.tables": "confint vcov hypotheses=estimates tidy summary show=page",
     },
-    PROFILE: {
+    kinds.PROFILE: {
         "profiles.inference": (
             "std_error vcov hypotheses=for_hypotheses confint confband bootstrap wald_test compare"
         ),
         "profiles.tables": "predict tidy glance summary show=profile_page",
     },
-    SURFACE: {
+    kinds.SURFACE: {
         "surfaces.inference": "std_error vcov confint confband bootstrap",
         "surfaces.tables": "hypotheses=for_hypotheses tidy glance summary show=surface_page",
         "surfaces.comparison": "wald_test compare",
         "surfaces.ale2": "predict",
     },
-    SURFACE_DIFFERENCE: {
+    kinds.SURFACE_DIFFERENCE: {
         "surfaces.comparison": "tidy",
         "inference.tests": "glance summary show=test_page",
     },
-    H_STATISTICS: {
+    kinds.H_STATISTICS: {
         "h_statistics.inference": "std_error confint bootstrap compare",
         "h_statistics.tables": "tidy glance summary show=h_statistics_page",
     },
-    H_DIFFERENCE: {
-        "h_statistics.tables": (
-            "tidy=tidy_difference summary=difference_summary show=difference_page"
-        ),
+    kinds.H_DIFFERENCE: {
+        "h_statistics.tables": "tidy=tidy_difference summary=difference_summary "
+        "show=difference_page",
     },
-    TREE: {
-        "regional.tables": (
-            "tidy=tidy_trees glance=glance_trees summary=trees_summary show=trees_page"
-        ),
+    kinds.TREE: {
+        "regional.tables": "tidy=tidy_trees glance=glance_trees summary=trees_summary "
+        "show=trees_page",
     },
-    INTERACTIONS: {
-        "regional.tables": (
-            "tidy=tidy_interactions summary=interactions_summary show=interactions_page"
-        ),
+    kinds.INTERACTIONS: {
+        "regional.tables": "tidy=tidy_interactions summary=interactions_summary "
+        "show=interactions_page",
     },
-    ENSEMBLE: {
+    kinds.ENSEMBLE: {
         "ensembles.intervals": (
             "std_error vcov hypotheses=for_hypotheses confint confband wald_test compare"
         ),
         "ensembles.tables": "predict effect_sizes tidy glance summary show=ensemble_page",
     },
-    TEST: {
-        "inference.tests": "tidy glance summary show=test_page",
-    },
-    REPLICATES: {
-        "inference.tests": "show=replicates_page",
-    },
-    LOCAL: {
-        "local.labelled": "show=local_page",
-    },
-    EXPLANATION: {
-        "answers.printed": "tidy summary show",
-    },
+    kinds.TEST: {"inference.tests": "tidy glance summary show=test_page"},
+    kinds.REPLICATES: {"inference.tests": "show=replicates_page"},
+    kinds.LOCAL: {"local.labelled": "show=local_page"},
+    kinds.EXPLANATION: {"answers.printed": "tidy summary show"},
 }
 # Kind of result -> name of a generic function -> module and function that do it for that kind, and
 # are imported when they are first asked.
-METHODS: Mapping[Kind, Mapping[str, str]] = {
+METHODS: Mapping[kinds.Kind, Mapping[str, str]] = {
     kind: {
         verb: f"{module}:{function or verb}"
         for module, verbs in modules.items()
@@ -124,12 +93,13 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
     TypeError
         Not a Dataset. The function for effects in bins raises it and says what was expected.
     """
-    kind = kind_of(result) or EFFECT
+    kind = kinds.kind_of(result) or kinds.EFFECT
     methods = METHODS.get(kind, {})
     if verb in methods:
         return function_of(kind, verb)
-    if kind in (LOCAL, REPLICATES) or not (isinstance(result, xr.Dataset) or kind is EXPLANATION):
-        return function_of(EFFECT, verb)
+    is_result = isinstance(result, xr.Dataset) or kind is kinds.EXPLANATION
+    if kind in (kinds.LOCAL, kinds.REPLICATES) or not is_result:
+        return function_of(kinds.EFFECT, verb)
     *makers, last = [other.maker for other, by in METHODS.items() if verb in by]
     makers_text = f"{', '.join(makers)} or {last}" if makers else last
     raise ValueError(
@@ -139,7 +109,7 @@ def method(verb: str, result: object, parameter: str = "effect") -> Callable[...
 
 
 @cache
-def function_of(kind: Kind, verb: str) -> Callable[..., Any]:
+def function_of(kind: kinds.Kind, verb: str) -> Callable[..., Any]:
     """The function that does the work for a kind which the table has."""
     module, name = METHODS[kind][verb].split(":")
     function: Callable[..., Any] = getattr(import_module(f"rhale_stats.{module}"), name)

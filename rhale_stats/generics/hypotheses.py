@@ -96,53 +96,41 @@ def wald_test(
     numerical error, and for "constant" where levels have no order of their own.
 
     Method "box", for "zero": the statistic is the sum of squared effects, weighted by the rows that
-    they rest on, divided by what that sum is expected to be under the null hypothesis. It is
-    compared with F; ``df`` and ``df_denominator`` are Box's, and need not be whole numbers. For
-    "constant" squares are taken about the weighted mean (Brown and Forsythe 1974). With equal
-    variances and equally many rows in all bins it is the F statistic of a one-way analysis of
-    variance. A linear bin adds the square of its slope. In simulations with normal, log-normal,
-    two-point (10:90) and t3 effects, 10 to 100 rows a bin, it rejected 1.0 to 5.2 % at 5 %: its
-    level is not exceeded from 10 rows a bin on. It is conservative for skewed effects in many small
-    bins. With groups the denominator has the degrees of freedom that the shares of the groups in
-    the bins leave (math [31]); simulated sizes are 1 to 7 %.
+    they rest on, over its expectation under the null hypothesis (for "constant" of squares about
+    the weighted mean, Brown and Forsythe 1974). It is compared with F; ``df`` and
+    ``df_denominator`` are Box's, and need not be whole numbers. With equal variances and equally
+    many rows in all bins it is the F statistic of a one-way analysis of variance. A linear bin adds
+    the square of its slope. Its level is not exceeded from 10 rows a bin on; it is conservative for
+    skewed effects in many small bins. With groups the denominator has the degrees of freedom that
+    the shares of the groups in the bins leave.
 
-    Method "wald", for "zero": the t statistic of each effect is transformed to the normal score
-    with the same p-value. The sum of squared scores is chi-squared; its degrees of freedom are the
-    number of bins and slopes. A bin without any spread takes the spread of the other bins. For
-    "constant" it is the same for deviations from the weighted mean (Alexander and Govern 1994),
-    with one degree of freedom less. The size is right for normal effects. If effects are skewed,
-    the mean of a bin depends on its variance, and the test is invalid: with log-normal effects it
-    rejects 35 % at 5 % in 10 bins of 30 rows, and 27 % in 20 bins of 100. With groups the
-    Wald statistic of effects and slopes is compared with F, with one degree of freedom less than
-    groups; with 200 rows in 40 groups and two linear bins of four it rejects 8 % at 5 %, with 1000
-    rows in 100 groups 5 %. Math [31] has a table of sizes and powers.
+    Method "wald", for "zero": the sum of squared normal scores of the t statistics, which is
+    chi-squared; its degrees of freedom are the number of bins and slopes. For "constant" it is the
+    same for deviations from the weighted mean (Alexander and Govern 1994), with one degree of
+    freedom less. A bin without any spread takes the spread of the other bins. If effects are
+    skewed, the mean of a bin depends on its variance, and the test is invalid: with log-normal
+    effects it rejects 35 % at 5 % in 10 bins of 30 rows. With groups the Wald statistic is compared
+    with F. Math [31] has both statistics, and tables of their sizes and powers.
 
     "increasing" and "decreasing": the statistic is the largest normal score against the null among
-    ``df`` bins, corrected for skewness, with Sidak's p-value (math [120]). Where rows are skewed
-    against the null, standard errors are not below the pooled one. Simulated sizes at 5 % are 1
-    to 9 % from 10 rows a bin on.
+    ``df`` bins, corrected for skewness, with Sidak's p-value (math [120]).
 
     "homogeneous": where no bin has a spread beyond numerical error, the p-value is 1. For steps
-    between levels, and for slopes across cells that are also the bins, only differences between
-    rows cause a spread. Any spread then contradicts the null, and the p-value is 0. Elsewhere rows
-    are sorted by the feature and divided into triples of neighbours. The expected product of the
-    two differences within a triple is minus the variance of local effects at a value of the
-    feature. An effect that changes smoothly along the feature, or jumps, does not make it negative.
-    ``statistic`` is Student's t of that mean,
-    ``p_value`` its upper tail and ``df`` the number of triples less one.
+    between levels, and for slopes across cells that are also the bins, any spread contradicts the
+    null, and the p-value is 0. Elsewhere rows are sorted by the feature and divided into triples of
+    neighbours. The expected product of the two differences within a triple is minus the variance of
+    local effects at a value of the feature; an effect that changes smoothly along the feature, or
+    jumps, does not make it negative. ``statistic`` is Student's t of that mean, ``p_value`` its
+    upper tail and ``df`` the number of triples less one.
 
-    For a surface, "zero" tests the mean second differences of the cells. The statistic is the sum
-    of their squares, weighted by the rows of each cell. Its distribution under random sign changes
-    of the rows is approximated by a scaled chi-square with the same mean and variance (Brunner,
-    Dette and Munk 1997); ``df`` need not be a whole number. Normal scores would reject far too
-    often, because many cells of a surface have few rows. Cells of one row are left out. Simulated
-    rejection rates at 5 % are in math [59]. Second differences that are 0 up to rounding in all
-    rows, as in an additive model, are not tested.
+    For a surface, "zero" tests the mean second differences of the cells by the sum of their
+    squares, weighted by rows. Its distribution under random sign changes of the rows is
+    approximated by a scaled chi-square (Brunner, Dette and Munk 1997), because normal scores reject
+    far too often where cells have few rows. Cells of one row are left out. Second differences that
+    are 0 up to rounding in all rows, as in an additive model, are not tested (math [59]).
 
-    For a profile the statistic is the sum of squares of the curve about its mean, weighted by the
-    rows at each point, over its expectation (method "box"). Simulated sizes at 5 % are 3 to 7 %,
-    with normal, exponential and t3 rows, from 50 rows on (`m_plot`: 300). There is no test of
-    `shap_dependence`, whose errors take the Shapley values as given.
+    For a profile the statistic is that of method "box", of the curve about its mean. There is no
+    test of `shap_dependence`, whose errors take the Shapley values as given.
 
     Simulated sizes by kind of process, and what to use where this fails: docs/validity.md.
 
@@ -435,17 +423,15 @@ def compare(
     left end of that range, for "integral" their mean along it. With zeros of their own, equal
     effects of rows at other places would differ by a constant.
 
-    Math [27] and [31]: the statistic is compared with the maximum of correlated normal errors with
-    the covariance of the difference. Bins are taken as given, and so are the models if the standard
-    errors are those of the rows: a small p-value is then evidence that these two models differ on
-    average over the rows, not that refitted models would differ. The p-value is NaN, with a
-    ``reason``, where the difference has no standard error.
+    The statistic is compared with the maximum of correlated normal errors with the covariance of
+    the difference, math [27] and [31]. Bins are taken as given, and so are the models if the
+    standard errors are those of the rows: a small p-value is then evidence that these two models
+    differ on average over the rows, not that refitted models would differ. The p-value is NaN, with
+    a ``reason``, where the difference has no standard error.
 
-    The evaluation points are the edges of the bins of both curves, and three equally spaced points
-    between two edges where either curve bends between them (linear bins, or several cells). Between
-    these points the curve is taken as straight: for a parabola the error is one sixteenth of its
-    deviation from the chord of the bin. The points depend on the edges only: data-driven points,
-    such as the extremum of the estimated difference, would inflate the type I error (math [31]).
+    The evaluation points depend on the bin edges only. Data-driven points, such as the extremum of
+    the estimated difference, would inflate the type I error. Between them the curve is taken as
+    straight: for a parabola the error is one sixteenth of its deviation from the chord of the bin.
 
     Degrees of freedom follow Welch and Satterthwaite at every point; for pairs they are the smaller
     value of the two curves. Pairs in groups have one number for all points, the harmonic mean.

@@ -182,34 +182,31 @@ def effect_sizes(
 
     Notes
     -----
-    ``aled`` is computed from the moments of the rows in every bin: the rows are assumed to have a
-    beta distribution between the edges, with their mean and variance. This is exact for a feature
-    of two values, for rows that are evenly distributed in their bin, and in every bin in which the
-    curve does not change its sign. (Okoli uses the curve at the middle of the bins, where the curve
-    of a two-valued feature is near 0.)
+    ``aled`` is computed from the moments of the rows in every bin, as if the rows had a beta
+    distribution between the edges. This is exact for a feature of two values, for rows that are
+    evenly distributed in their bin, and where the curve does not change its sign. (Okoli uses the
+    curve at the middle of the bins, where the curve of a two-valued feature is near 0.)
 
     ``heterogeneity_output`` is the standard deviation of the local effects within bins (root mean
     square over the rows), times the standard deviation of the feature. It is in units of the
     output, but it is not a part of the spread of the output, and can be larger.
 
     Sampling noise makes every size positive: even without any effect, E aled > 0. The mean square
-    of the estimated curve is on average the mean square of the true one plus the mean variance of
-    the curve over the rows, which is known from standard errors. ``importance_corrected`` is the
-    root of the difference, 0 where it is negative. Before the root is taken, the correction is
-    unbiased if bins are fixed: without an effect, 98 to 105 % of the bias of the square are gone in
-    simulations with evenly spread rows, 74 to 86 % if the spread of the local effects grows towards
-    a thin tail (math [32]). The other sizes have no unbiased correction: their corrected values are
-    those of the curve multiplied by ``importance_corrected / importance``. Without an effect this
-    removes two thirds of the mean of aled; with a weak effect it can remove a quarter of the noise
-    too much. ``heterogeneity_index_corrected`` uses unbiased variances; those of
-    ``heterogeneity_output`` are unbiased already.
+    of the estimated curve exceeds that of the true one on average by the mean variance of the curve
+    over the rows, which is known from standard errors. ``importance_corrected`` is the root of the
+    difference, 0 where it is negative. Before the root is taken, 98 to 105 % of the bias are gone
+    in simulations without an effect and with evenly spread rows, 74 to 86 % if the spread of the
+    local effects grows towards a thin tail. The other sizes have no unbiased correction: their
+    corrected values are those of the curve multiplied by ``importance_corrected / importance``,
+    which without an effect removes two thirds of the mean of aled.
+    ``heterogeneity_index_corrected`` uses unbiased variances; those of ``heterogeneity_output`` are
+    unbiased already.
 
     ``importance_p_value`` compares the mean square with its distribution if all is noise, by Box's
-    approximation, as `wald_test` does with other weights: the P of a curve that varies as much as
-    this one over the rows although the feature has no effect. Curves that vary little where the
-    rows are, but steeply elsewhere, count little here. If `std_error` was given groups, all errors
-    allow for them. Errors include the parameters of the model only if `std_error` was given the
-    model; `sizes_by_chance` fits it again, and so allows for overfitting. The interval of
+    approximation: the P of a curve that varies as much as this one over the rows although the
+    feature has no effect. Curves that vary little where the rows are, but steeply elsewhere, count
+    little here. If `std_error` was given groups or the model, all errors allow for them.
+    `sizes_by_chance` fits the model again, and so allows for overfitting. The interval of
     ``importance`` inverts a noncentral F test and starts at 0 where the size is not significant.
     Intervals by ``boot`` are bias-corrected percentiles (Efron 1987, without acceleration); near no
     effect they do not reach 0.
