@@ -8,18 +8,16 @@ from importlib import import_module
 # The modules of `drawing` that draw them.
 _MODULES = {
     **{name: name for name in ("bins", "effects", "profile", "tree")},
-    **dict.fromkeys(("compare", "forest"), "estimates"),
+    **dict.fromkeys(("compare", "forest", "outcome", "summary"), "estimates"),
     **dict.fromkeys(("h_statistics", "interactions", "surface"), "heat_maps"),
     "bias": "bins",
     "curves": "facets",
     "edges": "bins",
     "effect": "effects",
     "methods": "profile",
-    "outcome": "overview",
     "outputs": "effects",
     "regions": "tree",
     "scores": "bins",
-    "summary": "overview",
 }
 __all__ = sorted(_MODULES)  # listed in plots.pyi
 

@@ -19,14 +19,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.answers.numbers import listed
 from rhale_stats.arguments.words import one_line
-from rhale_stats.cli.files import (
-    delivered,
-    files_of,
-    read_result,
-    read_table,
-    without_missing,
-    writers_of,
-)
+from rhale_stats.cli import files
 from rhale_stats.cli.formula import COLUMNS_LISTED, Formula, check_features, listed_names, plain
 from rhale_stats.cli.interruption import UsageError
 from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
@@ -83,7 +76,7 @@ def _of_file(arguments: argparse.Namespace) -> ModelInputs:
     if arguments.family is not None:
         raise UsageError("--family must come with --formula; the model of --model is fitted.")
     kind = format_of(arguments.model, trust=arguments.trust)
-    table = read_table(arguments.data)
+    table = files.read_table(arguments.data)
     beside = columns_beside(arguments, table)
     model = load_model(arguments.model, kind)
     names = arguments.columns or columns_of(model, table)
@@ -99,7 +92,7 @@ def _of_file(arguments: argparse.Namespace) -> ModelInputs:
     check_features(arguments.features, names, "columns of the model")
     keep_missing = getattr(arguments, "keep_missing", False)
     needed = beside if keep_missing else list(dict.fromkeys([*names, *beside]))
-    table = without_missing(table, needed, arguments.data, "Fill them before.")
+    table = files.without_missing(table, needed, arguments.data, "Fill them before.")
     X = pd.DataFrame({name: plain(table[name]) for name in names})
     if kind.levels:
         texts = [name for name in names if not pd.api.types.is_numeric_dtype(X[name].dtype)]
@@ -190,7 +183,7 @@ OF_CLASSES = ("Logloss", "CrossEntropy", "MultiClass", "MultiClassOneVsAll")
 
 
 class Format(NamedTuple):
-    """Files of one format: their suffixes, the library that loads them, and how.
+    """Files of one format: their suffixes, the library that loads them, and how it does so.
 
     ``runs_code`` says that a file may hold any code, which runs as it is loaded. ``levels`` says
     that columns of text are levels of the model and have the type of categories.
@@ -199,28 +192,18 @@ class Format(NamedTuple):
     name: str
     suffixes: tuple[str, ...]
     library: str
-    load: Callable[[Path], Any]
+    load: Callable[[Any, Path], Any]
     runs_code: bool = False
     levels: bool = False
 
 
-def _onnx(path: Path) -> Any:
-    import onnxruntime
-
+def _onnx(onnxruntime: Any, path: Path) -> Any:
     # Warnings of a graph are for its author.
     onnxruntime.set_default_logger_severity(3)
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
-def _xgboost(path: Path) -> Any:
-    import xgboost
-
-    return xgboost.Booster(model_file=path)
-
-
-def _lightgbm(path: Path) -> Any:
-    import lightgbm
-
+def _lightgbm(lightgbm: Any, path: Path) -> Any:
     # lightgbm ends the process where a tree is cut off.
     text = path.read_bytes()
     head, _, rest = text.partition(b"\n\n")
@@ -233,18 +216,14 @@ def _lightgbm(path: Path) -> Any:
     return lightgbm.Booster(model_file=path)
 
 
-def _catboost(path: Path) -> Any:
-    import catboost
-
+def _catboost(catboost: Any, path: Path) -> Any:
     model = catboost.CatBoost().load_model(str(path))
     if str(model.get_all_params().get("loss_function")) in OF_CLASSES:
         return catboost.CatBoostClassifier().load_model(str(path))
     return model
 
 
-def _torch(path: Path) -> Any:
-    import torch
-
+def _torch(torch: Any, path: Path) -> Any:
     model = torch.load(path, map_location="cpu", weights_only=False)
     if not isinstance(model, torch.nn.Module):
         raise ValueError(
@@ -256,14 +235,20 @@ def _torch(path: Path) -> Any:
 
 FORMATS = (
     Format("ONNX", (".onnx",), "onnxruntime", _onnx),
-    Format("xgboost", (".json", ".ubj"), "xgboost", _xgboost, levels=True),
+    Format(
+        "xgboost",
+        (".json", ".ubj"),
+        "xgboost",
+        lambda xgboost, path: xgboost.Booster(model_file=path),
+        levels=True,
+    ),
     Format("lightgbm", (".txt", ".lgb", ".lgbm"), "lightgbm", _lightgbm, levels=True),
     Format("catboost", (".cbm",), "catboost", _catboost),
     Format(
         "joblib",
         (".joblib", ".pkl", ".pickle"),
         "joblib",
-        lambda path: import_module("joblib").load(path),
+        lambda joblib, path: joblib.load(path),
         runs_code=True,
     ),
     Format("PyTorch", (".pt", ".pth"), "torch", _torch, runs_code=True),
@@ -296,7 +281,7 @@ def format_of(path: Path, *, trust: bool) -> Format:
 def load_model(path: Path, kind: Format) -> Any:
     """The model in a file of this format; ``UsageError`` where it cannot be loaded."""
     try:
-        return kind.load(path)
+        return kind.load(import_module(kind.library), path)
     except Exception as error:
         # xgboost adds where in C++ an error arose.
         message = one_line(error).partition(" Stack trace:")[0]
@@ -356,7 +341,7 @@ LINES = ("cut", "notes")
 
 def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Explain a model, print the answer, and write what was asked for."""
-    files = files_of(arguments)
+    paths = files.files_of(arguments)
     inputs = inputs_of(arguments)
     explanation: Any = rs.explain(
         inputs.model,
@@ -373,9 +358,9 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     answer: dict[str, Any] = {str(key): attrs[key] for key in attrs if key not in LINES}
     answer |= {name: str(attrs.get(name, "")).splitlines() for name in LINES}
     answer |= {"kind": attrs["model"], "model": inputs.name, "features": rs.tidy(explanation)}
-    writers = writers_of(explanation.contents, answer["features"], answer)
+    writers = files.writers_of(explanation.contents, answer["features"], answer)
     writers[".html"] = partial(rs.report, explanation)
-    return delivered(files, writers, str(explanation), answer)
+    return files.delivered(paths, writers, str(explanation), answer)
 
 
 # --- regions --------------------------------------------------------------------------------------
@@ -387,7 +372,7 @@ SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_h
 
 def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Search regions in which an effect is less heterogeneous, and show them."""
-    files = files_of(arguments)
+    paths = files.files_of(arguments)
     arguments.features = [arguments.feature]
     inputs = inputs_of(arguments)
     conditioning = _conditioning(inputs, arguments)
@@ -417,7 +402,7 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     shown = table[[name for name in SHOWN if name in table.columns]]
     lines = shown.to_string(index=False, float_format="{:.4g}".format)
     text = f"{rs.summary(tree)}\n\nAverage effects in the regions:\n{lines}"
-    return delivered(files, writers_of(both, table, answer), text, answer)
+    return files.delivered(paths, files.writers_of(both, table, answer), text, answer)
 
 
 def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.DataFrame:
@@ -445,13 +430,13 @@ LEVELS_LISTED = 20
 
 def compare_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Compare two effects, and show their difference."""
-    files = files_of(arguments)
+    paths = files.files_of(arguments)
     a, b, names = (_of_files if arguments.by is None else _of_levels)(arguments)
     difference = rs.compare(a, b, rng=arguments.seed)
     table = rs.tidy(difference)
     answer = {"a": names[0], "b": names[1], "tests": rs.glance(difference), "differences": table}
     text = f"a: {names[0]}\nb: {names[1]}\n\n{rs.summary(difference)}"
-    return delivered(files, writers_of(difference, table, answer), text, answer)
+    return files.delivered(paths, files.writers_of(difference, table, answer), text, answer)
 
 
 def _of_files(arguments: argparse.Namespace) -> tuple[xr.Dataset, xr.Dataset, list[str]]:
@@ -503,7 +488,7 @@ def _levels(arguments: argparse.Namespace, values: list[str]) -> list[str]:
 
 def effect_in(path: Path) -> xr.Dataset:
     """The effects in a file: of `fit`, of `explain`, or of another function."""
-    tree = read_result(path, "A and B")
+    tree = files.read_result(path, "A and B")
     for node in (tree, tree.children.get("effect", tree)):
         effect = node.to_dataset()
         if "curve" in effect.variables:
@@ -521,8 +506,8 @@ def report_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Write the report of a saved explanation."""
     path: Path = arguments.tree
     arguments.out = [arguments.out or path.with_suffix(".html")]
-    files = files_of(arguments)
-    tree = read_result(path, "TREE")
+    paths = files.files_of(arguments)
+    tree = files.read_result(path, "TREE")
     if tree.attrs.get("method") != "explain":
         raise UsageError(
             f"TREE must be an explanation, as `explain --out tree.nc` writes it; {path} is not: "
@@ -532,4 +517,4 @@ def report_job(arguments: argparse.Namespace) -> dict[str, Any]:
     check_features(arguments.features, features, f"features of {path}")
     options = {"title": arguments.title, "features": arguments.features}
     options |= {"open_features": arguments.open, "print": arguments.print}
-    return delivered(files, {".html": partial(rs.report, tree, **options)})
+    return files.delivered(paths, {".html": partial(rs.report, tree, **options)})

@@ -33,7 +33,11 @@ RAND_FORMULA = (
 )
 RAND_FEATURES = ["disea", "lpi", "fmde"]
 RAND_TITLE = "What drives visits to a doctor? The RAND Health Insurance Experiment"
-RAND_UNITS = {"disea": "disease", "lpi": "log $", "fmde": "log $"}
+RAND_ATTRS = {
+    "units": {"disea": "disease", "lpi": "log $", "fmde": "log $"},
+    "output_name": "visits",
+    "output_units": "visits per year",
+}
 NETCDF_NAME = "rhale-effects.nc"
 PICTURE_NAME = "rhale-effects.png"
 TABLE_NAME = "rhale-effects.csv"
@@ -50,9 +54,7 @@ DETAILED_FEATURES = 4
 def rand_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Fit a model to the RAND Health Insurance data, and show its effects."""
     data = sm.datasets.randhie.load_pandas().data
-    data.attrs["units"] = RAND_UNITS
-    data.attrs["output_name"] = "visits"
-    data.attrs["output_units"] = "visits per year"
+    data.attrs |= RAND_ATTRS
     print(
         f"RAND Health Insurance Experiment: {len(data)} person-years, outpatient visits explained "
         f"by a Poisson model with splines and interactions."

@@ -17,13 +17,8 @@ from typing import Any
 
 from rhale_stats._version import __version__
 from rhale_stats.arguments.words import one_line, print_warning
-from rhale_stats.cli.interruption import (
-    INTERRUPTED,
-    FailureError,
-    UsageError,
-    ended,
-    ended_by_interruptions,
-)
+from rhale_stats.cli import interruption
+from rhale_stats.cli.interruption import INTERRUPTED, FailureError, UsageError, ended
 from rhale_stats.cli.parser import check_model, parser
 
 
@@ -46,7 +41,7 @@ def main(argv: Sequence[str] | None = None, *, demo: bool = False) -> int:
     """
     if argv is not None:
         return _main(argv, demo=demo)
-    with ended_by_interruptions():
+    with interruption.ended_by_interruptions():
         status = _main(sys.argv[1:], demo=demo)
     if status == INTERRUPTED:
         with suppress(OSError):
@@ -74,8 +69,8 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
                 parser().print_help()
             sys.stdout.flush()
         return 0
-    except KeyboardInterrupt as interruption:
-        return ended(INTERRUPTED, " ".join(["interrupted.", *map(str, interruption.args)]))
+    except KeyboardInterrupt as interrupt:
+        return ended(INTERRUPTED, " ".join(["interrupted.", *map(str, interrupt.args)]))
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed it. Python would write once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -309,9 +309,6 @@ def plot_bins(
     effects, and a note gives the share off the scale. A bin without rows has only its edges; a bin
     with one row has no band.
 
-    Numbers of bins that leave too few rows in some bin have no loss; a note says how many there
-    are.
-
     References
     ----------
     Gkolemis et al. (2023), *RHALE*, Eq. 10 and 11; note of June 2021, *Idea in bullets*, section 3.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -81,29 +81,24 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     value = curve.evaluate(x)
     parts = with_rows_alone(row.dataset) if "curve_se_rows" in row else row
 
-    def between(name: str) -> FloatArray:
-        values = row["curve"].values
-        is_drawn = np.isfinite(values) & np.isfinite(ends_of(parts[name])).all(axis=0)
+    def interpolated(name: str, label: Callable[[Interval], str]) -> Ends | None:
+        if name not in parts:
+            return None
+        values, ends = row["curve"].values, ends_of(parts[name])
+        text = label(row[name.removesuffix("_rows")])
+        is_drawn = np.isfinite(values) & np.isfinite(ends).all(axis=0)
         if not is_drawn.any():
-            return np.full((2, len(x)), np.nan)
+            return Ends(np.full((2, len(x)), np.nan), text)
         # Of replicates intervals are known at the edges of bins alone.
-        places, shifts = row.edges[is_drawn], (ends_of(parts[name]) - values)[:, is_drawn]
-        return np.stack([value + np.interp(x, places, shift) for shift in shifts])
+        places, shifts = row.edges[is_drawn], (ends - values)[:, is_drawn]
+        return Ends(np.stack([value + np.interp(x, places, shift) for shift in shifts]), text)
 
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = row.accumulated_spread(x)
-    drawn = {
-        name: Ends(between(name), label(row[source]))
-        for name, source, label in (
-            ("curve_ci", "curve_ci", interval_label),
-            ("curve_band", "curve_band", band_label),
-            ("curve_ci_rows", "curve_ci", rows_label),
-        )
-        if name in parts
-    }
-    names = ("curve_ci", "curve_band", "curve_ci_rows")
-    return DrawnCurve(x, value, spread, *map(drawn.get, names))
+    interval = interpolated("curve_ci", interval_label)
+    band, rows = interpolated("curve_band", band_label), interpolated("curve_ci_rows", rows_label)
+    return DrawnCurve(x, value, spread, interval, band, rows)
 
 
 def draw_curve(panel: Axes, row: FeatureResult, spread_as: str = "band") -> None:

@@ -105,14 +105,13 @@ def plot_effect(
 
     Notes
     -----
-    The paper's band is the spread of the output if every row keeps its rank all along the axis
-    (comonotone, math [9]): the ``spread``, accumulated. It measures how much the rows differ and
-    does not shrink with their number. The intervals and confidence bands of the average do shrink.
-    It is 0 where the axis begins and grows from there, and can be wider than the range of the
-    output: it is easily taken for uncertainty, and is no default for that reason. Nor are curves of
-    10 and 90 % of the rows, which would assume the same: of trees, whose rows take turns at steps,
-    they are far apart where all rows have one curve. A pointwise interval contains the curve at a
-    given point in 95 % of samples; a simultaneous band contains the whole curve in 95 % of samples.
+    The paper's band is the ``spread``, accumulated: the spread of the output if every row keeps its
+    rank all along the axis (comonotone, math [9]). It measures how much the rows differ and does
+    not shrink with their number, as intervals and confidence bands of the average do. It is 0 where
+    the axis begins and grows from there, and can be wider than the range of the output: it is
+    easily taken for uncertainty, and is no default for that reason. Nor are curves of 10 and 90 %
+    of the rows, which would assume the same: of trees, whose rows take turns at steps, they are far
+    apart where all rows have one curve.
 
     The bars above the axis of the curve are a histogram of the rows, as far as the counts of cells
     tell it. The axis reaches over the inner 98 % of the rows; small numbers say how far it goes on.
@@ -191,9 +190,7 @@ def plot_effect(
     if reference is not None:
         effect = relative_to(effect, reference)
     row = one_feature(effect, 0)
-    rows = None
-    if local is not None:
-        rows = rows_of(local, row, effect)
+    rows = None if local is None else rows_of(local, row, effect)
     levels = row.is_categorical
     is_pair = isinstance(ax, list | tuple | np.ndarray) and len(frame.flat_axes(ax)) == 2
     n_panels = 2 if levels or paper or is_pair else 3

@@ -1,24 +1,32 @@
-"""Forest plot of one number per feature, and plot of the difference of two curves."""
+"""One line a feature: forest plot, summary of an explanation; differences and outcomes along it."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
+from rhale_stats.answers import sentences
+from rhale_stats.answers.numbers import AnswerLine, lines_of, listed
+from rhale_stats.answers.printed import rows_cell
 from rhale_stats.arguments.times import unit_word
 from rhale_stats.drawing import curve, frame, legend
 from rhale_stats.effects.sizes import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number
+from rhale_stats.printing.text import output_text
 from rhale_stats.schema.checks import check_dataset, check_variables
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     label_of,
+    positions_of,
     units_of,
     with_units,
 )
@@ -220,3 +228,223 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
         adjusted = frame.pvalue_text(float(row["p_value_adjusted"])).lstrip("= ")
         text += f", adjusted ({adjust}) {adjusted}"
     frame.note(panel, text)
+
+
+# --- pictures of an explanation -------------------------------------------------------------------
+
+
+# Features of a figure: a line each, or a panel each.
+MAX_LINES, MAX_PANELS = 20, 12
+# Labels of the marks.
+IN_DATA, IN_MODEL = "in the data", "in the model"
+
+
+@validated
+def plot_summary(
+    tree: xr.DataTree, ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None
+) -> Axes | NDArray[np.object_]:
+    r"""How far each feature moves the outcome and the model between its usual values.
+
+    One line a feature, the largest first. A dot with its interval is the change of the outcome, as
+    far as it is in the data; a circle is the change of the model's average prediction. Where the
+    two are apart, the model has not learnt what the data hold, or more than that. In the grey
+    stretch a change hardly matters. Beside the lines: by what rows differ.
+
+    Parameters
+    ----------
+    tree : DataTree
+        What `explain` returned.
+    ax : Axes, or sequence of them, optional
+        By default those of a new figure; of several outputs one each.
+
+    Returns
+    -------
+    Axes, or ndarray of them
+
+    Raises
+    ------
+    TypeError, ValueError
+        ``tree`` is no explanation, or ``ax`` is not an Axes.
+
+    Notes
+    -----
+    Changes are between two values of the feature, those with 10 % and 90 % of the rows below them,
+    with the other columns held fixed; of a feature with levels, between the lowest and the highest.
+    All are in units of the output, so that they compare. Intervals in the data hold the sampling of
+    the rows and the learner (math [114]); without outcomes, those of the model hold the rows. Of
+    more than 20 features a line names the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
+    >>> found = rs.explain(lambda X: 2 * X[:, 0] + X[:, 1] * X[:, 2], X, rng=0, progress=False)
+    >>> panel = rs.plots.summary(found)
+    >>> panel.get_yticklabels()[0].get_text().split("\n")[0]
+    'x0'
+    """
+    if several := sentences.outputs_in(tree):
+        most = max(sentences.answers_in(part).sizes["feature"] for part in several.values())
+        size: dict[str, Any] = {"panel": (5.4, _height(min(most, MAX_LINES))), "sharey": False}
+        made = partial(frame.grid_of_panels, len(several), 2, **size)
+        with frame.several_panels(ax, len(several), "one an output", made, legend=False) as panels:
+            for panel, (label, part) in zip(panels, several.items(), strict=True):
+                plot_summary(part, ax=panel)
+                frame.name_axes(panel, title=label, loc="left")
+        return panels
+    answers = sentences.answers_in(tree)
+    lines, delta = lines_of(answers), sentences.threshold_of(answers.attrs)
+    shown = lines[:MAX_LINES]
+    with frame.one_panel(ax, (7.2, _height(len(shown)))) as panel:
+        grey: dict[str, Any] = {"color": frame.REFERENCE, "gid": legend.OURS}
+        panel.axvspan(-delta, delta, alpha=0.25, linewidth=0, zorder=0.2, **grey)
+        panel.axvline(0, linewidth=0.6, zorder=0.5, **grey)
+        _draw_changes(panel, shown, f"{100 * float(tree.attrs['level']):g} % interval")
+        panel.set_yticks(np.arange(len(shown)), [_named(line) for line in shown], parse_math=False)
+        panel.set_ylim(len(shown) - 0.4, -0.6)
+        for place, line in enumerate(shown):
+            how: dict[str, Any] = {"color": frame.HETEROGENEITY, "parse_math": False}
+            frame.beside(panel, _rows_text(line), 1.02, place, **how)
+        output = str(answers.attrs.get("output_name", "output"))
+        about = f"change of {output} between the two values"
+        texts = [with_units(about, sentences.units_of(answers.attrs).strip())]
+        if others := lines[MAX_LINES:]:
+            texts.append(
+                f"({len(others)} smaller ones are not drawn: {listed(list(map(_short, others)))})"
+            )
+        below = [textwrap.fill(text, 2 * frame.LABEL_LENGTH) for text in texts]
+        frame.name_axes(panel, "\n".join(below))
+    return panel
+
+
+def _short(line: AnswerLine) -> str:
+    return textwrap.shorten(line.label, frame.LABEL_LENGTH, placeholder="…")
+
+
+def _named(line: AnswerLine) -> str:
+    """A feature with the two values between which it moves."""
+    name = _short(line)
+    return f"{name}\n{line.usual_from} → {line.usual_to}" if line.usual_to else name
+
+
+def _rows_text(line: AnswerLine) -> str:
+    """By what the effects of rows differ, in words; empty where they hardly do."""
+    cell = rows_cell(line)
+    if cell in ("hardly", "?"):
+        return ""
+    words = {"yes": "", "model only": " in the model only"}
+    return f"rows differ{words.get(cell, f' {cell}')}"
+
+
+def _height(n_lines: int) -> float:
+    return 1.5 + 0.36 * n_lines
+
+
+def _draw_changes(panel: Axes, lines: Sequence[AnswerLine], interval: str) -> None:
+    """Changes in the data with their intervals, and in the model; of the model alone, its own."""
+    place = np.arange(len(lines), dtype=np.float64)
+    model = np.array([line.usual_change for line in lines])
+    model = np.where(np.isfinite(model), model, [line.range for line in lines])
+    data = np.array([line.in_data_change for line in lines])
+    has_data = bool(np.isfinite(data).any())
+    values, name = (data, "in_data_ci") if has_data else (model, "usual_change_ci")
+    ends = np.array([getattr(line, name) for line in lines])
+    for x, label, fill in ((model, IN_MODEL, "white"), (data, IN_DATA, frame.AVERAGE)):
+        if np.isfinite(x).any():
+            how: dict[str, Any] = {"color": frame.AVERAGE, "markerfacecolor": fill, "markersize": 5}
+            panel.plot(x, place, "o", label=label, zorder=3, **how)
+    reach = np.stack([values - ends[:, 0], ends[:, 1] - values])
+    reach = np.where(np.isfinite(reach), np.maximum(reach, 0.0), 0.0)
+    frame.draw_whiskers(panel, values, place, None, 2.2, xerr=reach, zorder=2, label=interval)
+
+
+@validated
+def plot_outcome(
+    tree: xr.DataTree,
+    features: str | int | Sequence[str | int] | None = None,
+    *,
+    n_columns: int = 3,
+    ax: Axes | Sequence[Axes] | NDArray[np.object_] | None = None,
+) -> NDArray[np.object_]:
+    """Observed and predicted outcomes along features: where the model is off.
+
+    Dots are means of the outcomes in places of about equal numbers of rows, with the interval of
+    observed less predicted; lines are means of the predictions.
+
+    Parameters
+    ----------
+    tree : DataTree
+        What `explain` returned, given the outcomes ``y``.
+    features : name, number, or sequence of them, optional
+        Features to draw, in this order. By default those that move the output most, at most 12.
+    %(n_columns)s
+    ax : Axes, or sequence of them, optional
+        One a feature. By default those of a new figure.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        The Axes.
+
+    Raises
+    ------
+    %(unknown feature)s
+    TypeError, ValueError
+        ``tree`` is no explanation with outcomes; another number of Axes.
+
+    Notes
+    -----
+    Outcomes are not averages of the curve: they hold what other features do at these rows. Compare
+    dots with the line, not with `plots.effect`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rhale_stats as rs
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, (500, 2))
+    >>> y = 2 * X[:, 0] + rng.normal(size=500)
+    >>> found = rs.explain(lambda X: 2 * X[:, 0], X, y, features=[0, 1], rng=0, progress=False)
+    >>> panels = rs.plots.outcome(found)
+    >>> [panel.get_title() for panel in panels]
+    ['x0', 'x1']
+    """
+    answers = sentences.answers_in(tree)
+    if "outcome" not in tree.children:
+        raise ValueError("tree must hold outcomes: explain(model, X, y). Got one without y.")
+    every = feature_names(answers)
+    numbers = positions_of(every[:MAX_PANELS] if features is None else features, every)
+    names = [every[number] for number in numbers]
+    if not names:
+        raise ValueError("features must name at least one feature; got none.")
+    outcome, effect = tree["outcome"].to_dataset(), tree["effect"].to_dataset()
+    contents = []
+    for name, number in zip(names, numbers, strict=True):
+        units = units_of(effect, name)
+        draw = partial(_draw_outcome, places=outcome.sel(feature=name))
+        x = with_units("", units).strip()
+        contents.append(frame.Content(draw, str(answers["label"].values[number]), x, units))
+    panels = frame.draw_grid(contents, n_columns, ax, "one a feature")
+    frame.name_axes(panels[0], y=output_text(answers))
+    return panels
+
+
+def _draw_outcome(panel: Axes, places: xr.Dataset) -> None:
+    """One feature: places on its axis, or its levels."""
+    present = np.isfinite(places["place_left"].values)
+    places = places.isel(place=present)
+    levels = places["place_level"].values
+    x = (places["place_left"].values + places["place_right"].values) / 2
+    observed, predicted = places["observed"].values, places["predicted"].values
+    low, high = places["residual_ci"].transpose("ci_bound", "place").values
+    half = np.nan_to_num((high - low) / 2)
+    line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 1.4, "markersize": 6}
+    line |= {"alpha": 0.8, "zorder": 2, "gid": legend.OURS, "label": legend.PREDICTED}
+    panel.plot(x, predicted, "D" if levels.any() else "-", **line)
+    dots: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 3.5, "label": legend.OBSERVED}
+    dots |= {"ecolor": frame.UNCERTAINTY, "elinewidth": 1.0, "zorder": 3}
+    panel.errorbar(x, observed, yerr=half, fmt="o", **dots)
+    if levels.any():
+        panel.set_xticks(x, levels, parse_math=False)
+        panel.margins(x=0.15)

@@ -48,14 +48,8 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         By default that of a new figure.
 
-    Returns
-    -------
-    Axes
-        The Axes with the curves.
-
-    Raises
-    ------
-    TypeError, ValueError
+    %(Axes returned; raises)s
+    ValueError
         ``comparison`` is not a result of `compare_methods`.
 
     Examples

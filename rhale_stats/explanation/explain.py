@@ -97,7 +97,7 @@ class Explanation(xr.DataTree):  # type: ignore[no-untyped-call]
         """The picture of one feature, as `plots.effect`; of all without one, as `plots.summary`."""
         # Only now: pictures load matplotlib.
         from rhale_stats.drawing.effects import plot_effect, plot_outputs
-        from rhale_stats.drawing.overview import plot_summary
+        from rhale_stats.drawing.estimates import plot_summary
 
         if feature is None:
             return plot_summary(self, **options)

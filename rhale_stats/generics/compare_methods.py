@@ -106,18 +106,36 @@ def compare_methods(
     output = _output_of_all(datasets)
     labels = _labels(each, names)
     curves = [result.curve_at(name, z, levels) for result in each]
-    return _labelled((z, share, levels), labels, each, curves).assign_attrs(
-        {
-            "method": "comparison of methods",
-            "feature": name,
-            "feature_units": units_of(reference.dataset, name),
-            "feature_kind": str(reference.row["feature_kind"].values),
-            "centering": "mean over the rows' places along the grid, where a curve is known",
-            "output_name": str(output[0]),
-            "output_units": str(output[1]),
-            "software": software(),
-        }
-    )
+    curve, se, spread = [np.stack(values) for values in zip(*curves, strict=True)]
+    values = {
+        "curve": (_centred(curve, share), "effect"),
+        "curve_se": (se, "standard error of the curve"),
+        "spread": (spread, "spread, of each method's own kind"),
+    }
+    coords = {
+        "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
+        "grid": ("grid", np.arange(len(z)), {"long_name": "point of the grid"}),
+        "grid_value": ("grid", z, GRID_VALUE),
+        "weight_share": ("grid", share, SHARE),
+        "spread_kind": ("effect_method", np.array([SPREADS[result.method] for result in each])),
+    }
+    if levels:
+        coords["level"] = ("grid", np.array(levels), {"long_name": "level of the category"})
+    attrs = {
+        "method": "comparison of methods",
+        "feature": name,
+        "feature_units": units_of(reference.dataset, name),
+        "feature_kind": str(reference.row["feature_kind"].values),
+        "centering": "mean over the rows' places along the grid, where a curve is known",
+        "output_name": str(output[0]),
+        "output_units": str(output[1]),
+        "software": software(),
+    }
+    variables = {
+        key: (("effect_method", "grid"), array, {"long_name": text, "units": OUTPUT_UNITS})
+        for key, (array, text) in values.items()
+    }
+    return xr.Dataset(variables, coords, attrs)
 
 
 class _Result(NamedTuple):
@@ -242,38 +260,6 @@ def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.nansum(weight * np.nan_to_num(curve), axis=1) / weight.sum(axis=1)
     return np.asarray(curve - mean[:, None])
-
-
-def _labelled(
-    grid: tuple[FloatArray, FloatArray, list[str]],
-    labels: list[str],
-    results: Sequence[_Result],
-    curves: Sequence[list[FloatArray]],
-) -> xr.Dataset:
-    """The curves as a Dataset, without attributes."""
-    z, share, levels = grid
-    coords = {
-        "effect_method": ("effect_method", np.array(labels), {"long_name": "method"}),
-        "grid": ("grid", np.arange(len(z)), {"long_name": "point of the grid"}),
-        "grid_value": ("grid", z, GRID_VALUE),
-        "weight_share": ("grid", share, SHARE),
-        "spread_kind": ("effect_method", np.array([SPREADS[result.method] for result in results])),
-    }
-    if levels:
-        coords["level"] = ("grid", np.array(levels), {"long_name": "level of the category"})
-    curve, se, spread = [np.stack(values) for values in zip(*curves, strict=True)]
-    values = {
-        "curve": (_centred(curve, share), "effect"),
-        "curve_se": (se, "standard error of the curve"),
-        "spread": (spread, "spread, of each method's own kind"),
-    }
-    return xr.Dataset(
-        {
-            key: (("effect_method", "grid"), array, {"long_name": text, "units": OUTPUT_UNITS})
-            for key, (array, text) in values.items()
-        },
-        coords,
-    )
 
 
 def _at_levels(own_levels: Sequence[str], values: FloatArray, levels: Sequence[str]) -> FloatArray:

@@ -13,14 +13,8 @@ from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.survey import GroupsOrDesign
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.generics.dispatch import method as of_kind
+from rhale_stats.inference import combinations
 from rhale_stats.inference.adjustment import ADJUSTMENTS
-from rhale_stats.inference.combinations import (
-    LOCATIONS,
-    Estimates,
-    of_shared_units,
-    refuse_beside,
-    separate,
-)
 from rhale_stats.inference.results import ComparisonOptions
 from rhale_stats.margins.tables import labelled_combinations, labelled_locations
 from rhale_stats.schema.dimensions import OUTPUT, REGION, with_part_facts
@@ -257,34 +251,34 @@ def hypotheses(
     if of is not None:
         check_choice("of", of, ("effect", "curve", "average_effect"))
     function = of_kind("hypotheses", effect)
-    is_location = isinstance(hypothesis, str) and hypothesis in LOCATIONS
+    is_location = isinstance(hypothesis, str) and hypothesis in combinations.LOCATIONS
     if is_location and of in (None, "effect") and kind_of(effect) is EFFECT:
         of = "slope"
     if isinstance(effect, xr.Dataset):
         effect = with_part_facts(effect)
     if REGION in getattr(effect, "dims", ()) and not is_location:
-        refuse_beside("results of several groups of rows", local=local, groups=groups)
+        combinations.refuse_beside("results of several groups of rows", local=local, groups=groups)
         regions = _separate_regions(effect)
         effect, labels = regions[0], [str(part[REGION].values) for part in regions]
-        estimates: Estimates = separate(
+        estimates: combinations.Estimates = combinations.separate(
             [function(r, feature, of, None, None) for r in regions], labels
         )
     else:
         estimates = _of_parts(function, effect, feature, of, local, groups)
     if is_location:
-        refuse_beside(f"hypothesis={hypothesis!r}", margin=margin)
+        combinations.refuse_beside(f"hypothesis={hypothesis!r}", margin=margin)
         return labelled_locations(effect, estimates, hypothesis, level)
     return labelled_combinations(effect, estimates, hypothesis, margin, adjust)
 
 
 def _of_parts(
-    function: Callable[..., Estimates],
+    function: Callable[..., combinations.Estimates],
     effect: xr.Dataset,
     feature: Any,
     of: str | None,
     local: Any,
     groups: Any,
-) -> Estimates:
+) -> combinations.Estimates:
     """Estimates of all features and outputs that were not selected, with what they share."""
     if kind_of(effect) not in (EFFECT, PROFILE, ENSEMBLE):
         return function(effect, feature, of, local, groups)
@@ -294,7 +288,7 @@ def _of_parts(
     outputs = effect[OUTPUT].values.tolist() if OUTPUT in effect.dims else [None]
     if len(features) == len(outputs) == 1:
         if of != "average_effect" and not every:
-            refuse_beside("one feature of one output", local=local, groups=groups)
+            combinations.refuse_beside("one feature of one output", local=local, groups=groups)
         return function(effect, features[0], of, local, groups)
     parts, labels = [], []
     for number, output in enumerate(outputs):
@@ -307,7 +301,7 @@ def _of_parts(
             parts.append(function(part, name, of, rows, groups))
             label = [str(name)] * every + [f"{OUTPUT} = {output}"] * (output is not None)
             labels.append(", ".join(label))
-    return of_shared_units(parts, labels)
+    return combinations.of_shared_units(parts, labels)
 
 
 def _not_constant(effect: xr.Dataset, feature: Any) -> list[str]:

@@ -13,13 +13,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import vcov, with_std_error
 from rhale_stats.ensembles.labelled import RUBIN, MemberGrid, common_grid, labelled, on_grid
 from rhale_stats.inference.draws import GRID
-from rhale_stats.margins.tables import (
-    HYPOTHESES,
-    estimates,
-    is_location,
-    labelled_combinations,
-    selected,
-)
+from rhale_stats.margins import tables
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import one_feature
@@ -117,9 +111,9 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
                 "their covariances; these differ, or are none such."
             )
     if kind is AVERAGES:
-        if any(is_location(result) for result in results):
+        if any(tables.is_location(result) for result in results):
             raise ValueError("results must be no locations; pool the curves, then take hypotheses.")
-        results = [selected(result) for result in results]
+        results = [tables.selected(result) for result in results]
         first = results[0]
     out = first.drop_vars([name for name in first.data_vars if str(name).endswith(INTERVALS)])
     means = {
@@ -137,9 +131,9 @@ def pool(results: Sequence[xr.Dataset]) -> xr.Dataset:
         variables[name] = (out[name if name in out else stem].dims, values, attrs)
     how = f"{first.attrs.get('parameters', 'model as given')}; Rubin's rules for {text}"
     out = out.assign(variables)
-    if out.attrs["method"] == HYPOTHESES:  # with tests of what was pooled
-        combined = estimates(out, None, None, None, None)._replace(what=out.attrs["about"])
-        out = labelled_combinations(out, combined, None, None, out.attrs["adjust"])
+    if out.attrs["method"] == tables.HYPOTHESES:  # with tests of what was pooled
+        combined = tables.estimates(out, None, None, None, None)._replace(what=out.attrs["about"])
+        out = tables.labelled_combinations(out, combined, None, None, out.attrs["adjust"])
     return out.assign_attrs(parameters=how, n_imputations=len(results))
 
 

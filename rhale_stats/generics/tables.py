@@ -11,20 +11,7 @@ import xarray as xr
 from rhale_stats.arguments.words import shown
 from rhale_stats.effects.values import asked_for
 from rhale_stats.generics.dispatch import METHODS, function_of, method
-from rhale_stats.printing.text import (
-    MAX_LINES,
-    MAX_PARTS,
-    Answer,
-    Page,
-    PageTable,
-    largest_first,
-    number_text,
-    output_text,
-    rows_text,
-    table_of,
-    title_of,
-    variables_table,
-)
+from rhale_stats.printing import text
 from rhale_stats.schema.dimensions import OUTPUT, PARTS, with_part_facts
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.kinds import EFFECT, EXPLANATION, kind_of
@@ -276,7 +263,7 @@ EFFECT_NEEDS |= {"edge_value", "n_bins", "feature_kind"}
 
 
 @validated
-def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> Any:
+def show(result: xr.Dataset | xr.DataTree, *, max_features: int = text.MAX_LINES) -> Any:
     """Show the main numbers of any result: its features by importance, and its uncertainty.
 
     A terminal shows it as text, a notebook as HTML with the Dataset below it; in a script, print
@@ -324,7 +311,7 @@ def show(result: xr.Dataset | xr.DataTree, *, max_features: int = MAX_LINES) -> 
     """
     if isinstance(result, xr.DataTree) and kind_of(result) is EXPLANATION:
         return function_of(EXPLANATION, "show")(result, max_features)
-    return Answer(_page(result, max_features), cast("xr.Dataset", result))
+    return text.Answer(_page(result, max_features), cast("xr.Dataset", result))
 
 
 def text_of(result: xr.Dataset) -> str:
@@ -368,7 +355,7 @@ def unload_ipython_extension(ipython: Any) -> None:
 # --- kinds of results -----------------------------------------------------------------------------
 
 
-def _page(result: Any, most: int) -> Page:
+def _page(result: Any, most: int) -> text.Page:
     """The page of a result, with its outputs and regions one after the other."""
     if not isinstance(result, xr.Dataset):
         raise TypeError(
@@ -384,7 +371,7 @@ def _page(result: Any, most: int) -> Page:
     if kind is EFFECT and ("fold" in ordered.dims or not set(ordered.variables) >= EFFECT_NEEDS):
         kind = None
     if kind is not None and "show" in METHODS.get(kind, {}):
-        page: Page = function_of(kind, "show")(ordered, most)
+        page: text.Page = function_of(kind, "show")(ordered, most)
         return page
     if str(ordered.attrs.get("software", "")).startswith("rhale_stats"):
         return (_of_features if "feature" in ordered.dims else _other)(ordered, most)
@@ -394,12 +381,12 @@ def _page(result: Any, most: int) -> Page:
     )
 
 
-def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
+def _of_parts(result: xr.Dataset, dim: str, most: int) -> text.Page:
     """The first outputs or regions, each with its tables."""
     n = result.sizes[dim]
-    each = [result.isel({dim: number}) for number in range(min(n, MAX_PARTS))]
+    each = [result.isel({dim: number}) for number in range(min(n, text.MAX_PARTS))]
     pages = [_page(part, most) for part in each]
-    tables: list[PageTable] = []
+    tables: list[text.PageTable] = []
     for part, page in zip(each, pages, strict=True):
         for table in page.tables:
             caption = "; ".join(filter(None, (_part_name(part, dim, page), table.caption)))
@@ -416,12 +403,14 @@ def _of_parts(result: xr.Dataset, dim: str, most: int) -> Page:
         title = f"{first.title}, {n} {dim}s"
         facts = (facts[0].partition("; ")[2], *facts[1:])
     more = f"effect = result.isel({dim}=0), then {first.more}"
-    if n > MAX_PARTS:
-        more = f"{n - MAX_PARTS} more {dim}s: show(result.isel({dim}={MAX_PARTS})); {more}"
-    return Page(title, facts, tuple(tables[: 2 * MAX_PARTS]), more)
+    if n > text.MAX_PARTS:
+        more = (
+            f"{n - text.MAX_PARTS} more {dim}s: show(result.isel({dim}={text.MAX_PARTS})); {more}"
+        )
+    return text.Page(title, facts, tuple(tables[: 2 * text.MAX_PARTS]), more)
 
 
-def _part_name(part: xr.Dataset, dim: str, page: Page) -> str:
+def _part_name(part: xr.Dataset, dim: str, page: text.Page) -> str:
     """An output by its name, a region by its rule and its rows."""
     name = f"{dim} {part[dim].item()}" if dim in part.coords else page.title
     if dim == OUTPUT:
@@ -430,7 +419,7 @@ def _part_name(part: xr.Dataset, dim: str, page: Page) -> str:
     return f"{name}{rule}; {page.facts[0].partition('; ')[0]}"
 
 
-def _of_features(result: xr.Dataset, most: int) -> Page:
+def _of_features(result: xr.Dataset, most: int) -> text.Page:
     """The page of a result with one number per feature and variable, such as sizes or errors."""
     columns = [
         str(name)
@@ -448,23 +437,28 @@ def _of_features(result: xr.Dataset, most: int) -> Page:
     columns = columns[:MAX_COLUMNS]
     heads = [BY_CHANCE.get(name, name) for name in columns]
     first = result[columns[0]].values.astype(float)
-    order, names = largest_first(first)[:most], feature_names(result)
+    order, names = text.largest_first(first)[:most], feature_names(result)
     lines = [
-        [names[position], *[number_text(float(result[name].values[position])) for name in columns]]
+        [
+            names[position],
+            *[text.number_text(float(result[name].values[position])) for name in columns],
+        ]
         for position in order
     ]
-    return Page(
-        f"{title_of(result)} on {output_text(result)}",
-        tuple([rows_text(result)] if "n_rows" in result.attrs else []),
-        (table_of(["", *heads], lines, len(names), "features", ""),),
-        "tidy(result)" if title_of(result) == "Effect sizes" else "",
+    return text.Page(
+        f"{text.title_of(result)} on {text.output_text(result)}",
+        tuple([text.rows_text(result)] if "n_rows" in result.attrs else []),
+        (text.table_of(["", *heads], lines, len(names), "features", ""),),
+        "tidy(result)" if text.title_of(result) == "Effect sizes" else "",
     )
 
 
-def _other(result: xr.Dataset, most: int) -> Page:
+def _other(result: xr.Dataset, most: int) -> text.Page:
     """Any other result: its variables and their ranges."""
-    return Page(
-        f"{title_of(result)} on {output_text(result)}", (), (variables_table(result, most),)
+    return text.Page(
+        f"{text.title_of(result)} on {text.output_text(result)}",
+        (),
+        (text.variables_table(result, most),),
     )
 
 

@@ -81,21 +81,18 @@ def confint(
 
     Notes
     -----
-    The variance of local effects depends on their mean. With effects that take two values equally
-    often (Eq. 1 of the paper) the first-order error of the standard deviation vanishes, and
-    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %. The interval used here
-    is the set of values of sigma that a joint test of mean and variance does not reject, for some
-    mean, from moments to the fourth (math [24]); it covers 94 to 97 % there, and 94.5 % in normal
-    samples of 50.
+    The interval of the heterogeneity is the set of values of sigma that a joint test of mean and
+    variance does not reject, for some mean (math [24]): the variance of local effects depends on
+    their mean. With effects that take two values equally often (Eq. 1 of the paper)
+    :math:`\hat\sigma \pm 1.96\,\mathrm{se}` covers 77 to 89 %, and this interval 94 to 97 %; in
+    normal samples of 50 it covers 94.5 %.
 
     Percentile intervals are too narrow in small samples: they ignore that the variance is
-    estimated, and in some schemes the replicates vary less than the estimate. "percentile", "basic"
-    and "bca" are therefore expanded (Hesterberg 2015): the quantiles are taken at
+    estimated, and in some schemes the replicates vary less than the estimate. The quantiles of
+    "percentile", "basic" and "bca" are therefore expanded (Hesterberg 2015) to
     :math:`\Phi(\mp t / \sqrt s)`, for "bca" before the correction for bias and acceleration. t is
-    the Student quantile of method "normal" (with groups, by their shares in the rows as in
-    `std_error`). s is the variance of the replicates of a mean over its unbiased variance:
-    1 - H / N for "multinomial" of N rows, or groups, in H strata; (n - 1) / (n + 1) for "bayesian"
-    in a bin of n rows; 1 for "poisson". For normal rows this gives the t interval.
+    the Student quantile of method "normal", and s the variance of the replicates of a mean over its
+    unbiased variance (math [29]). For normal rows this gives the t interval.
 
     The quantile at p is taken at rank p (B + 1) of B replicates, or at the extreme one where this
     rank is outside 1 to B. The extremes are used in bins of four rows or fewer with 1,000
@@ -167,14 +164,12 @@ def confband(
 
     Notes
     -----
-    Math [27]: the band is the curve plus and minus Student's quantile times its standard error.
+    Math [27]: the band is the curve plus and minus Student's quantile times its standard error, at
+    the edges of the cells, which do not depend on the bins (with ``weighting="rows"`` of the bins).
     Every edge has its own degrees of freedom; the level of the quantile is the same everywhere. It
-    is chosen so that the band contains the curve at all edges at once. It is found by simulation of
-    errors that are beyond the band at one edge at least; they are normal with the correlation of
-    `vcov`, divided by standard errors estimated from the same cells. The edges are those of the
-    cells, and so do not depend on the bins; with ``weighting="rows"`` they are those of the bins.
-    With groups all edges share one estimate of scale, and every edge has its own degrees of
-    freedom. Effects of bins are independent, except with groups: each has Student's quantile at
+    is chosen so that the band contains the curve at all edges at once, by simulation of errors that
+    are beyond the band at one edge at least. With groups all edges share one estimate of scale.
+    Effects of bins are independent, except with groups: each has Student's quantile at
     level^(1/K), exactly. There is no adjustment for the number of features.
 
     The rows are taken as a sample. Errors include the parameters of the model only if `std_error`
@@ -530,13 +525,12 @@ def bootstrap(
     Dataset
         Over (chain, draw, feature, bin): ``effect``, ``heterogeneity`` and, with linear bins,
         ``slope``; over (chain, draw, feature, edge): ``curve``; over (chain, draw, feature):
-        ``average_effect``,
-        ``heterogeneity_index``, ``heterogeneity_output``, ``importance``, ``aled``, ``aler_min``,
-        ``aler_max`` (see `effect_sizes`) and ``n_empty``, the number of bins without rows in a
-        replicate, or of linear bins with rows at a single value. Their estimates are NaN and, with
-        ``weighting="rows"``, the curve is NaN, too. A cell of the curve keeps its original estimate
-        if none of its rows is drawn. With ``studentize`` also the standard errors ``effect_se``,
-        ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``. Coordinates as in ``effect``.
+        ``average_effect``, ``heterogeneity_index``, ``heterogeneity_output``, ``importance``,
+        ``aled``, ``aler_min``, ``aler_max`` (see `effect_sizes`) and ``n_empty``, the number of
+        bins without rows in a replicate, or of linear bins with rows at a single value. Their
+        estimates are NaN and, with ``weighting="rows"``, the curve is NaN, too. A cell of the curve
+        keeps its original estimate if none of its rows is drawn. With ``studentize`` also the
+        standard errors ``effect_se``, ``heterogeneity_se``, ``curve_se`` and ``average_effect_se``.
         With ``rebin``: ``effect``, ``heterogeneity`` and ``curve`` over (chain, draw, feature,
         grid) at ``grid_value``, ``n_bins`` of every replicate, and ``edge_frequency`` (feature,
         grid_cell): the share of replicates with an edge between two neighbouring grid points. For a
@@ -553,9 +547,9 @@ def bootstrap(
     Raises
     ------
     ValueError
-        ``local`` is not what ``effect`` was made
-        from; groups or strata have another length or are missing in some row; a group is in two
-        strata; ``studentize`` where there are no standard errors; ``rebin`` with frequency weights.
+        ``local`` is not what ``effect`` was made from; groups or strata have another length or are
+        missing in some row; a group is in two strata; ``studentize`` where there are no standard
+        errors; ``rebin`` with frequency weights.
     TypeError
         ``local`` or ``effect`` is not a Dataset.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from itertools import chain
 from typing import Any, TypeAlias
@@ -213,28 +214,25 @@ class Drawing:
             )
             self.path("band", upper + lower[::-1], closed=True)
 
-    def markup(self, kind: str, caption: str, described: str) -> Markup:
-        """The picture for HTML, named by the elements of these two ids."""
+    def markup(self, kind: str, anchor: str) -> Markup:
+        """The picture for HTML, named by the elements for its caption and its description."""
         places = " ".join(map(_at, self.places))
         read = f'data-along="{self.along}" data-places="{places}" ' if places else ""
-        names = f'{read}aria-labelledby="{caption}" aria-describedby="{described}"'
-        return self._svg(f"pic {kind}", names, role="img")
+        names = f'aria-labelledby="{anchor}-caption" aria-describedby="{anchor}-alt"'
+        return self._svg(f'class="pic {kind}" role="img"', read + names)
 
     def named(self, kind: str, name: str) -> Markup:
         """The picture for HTML, with its name in it."""
-        return self._svg(f"pic {kind}", f'aria-label="{escape(name)}"', role="img")
+        return self._svg(f'class="pic {kind}" role="img"', f'aria-label="{escape(name)}"')
 
     def swatch(self) -> Markup:
         """The picture as a mark of the key, which is named by the text beside it."""
-        return self._svg("swatch", 'aria-hidden="true"')
+        return self._svg('class="swatch"', 'aria-hidden="true"')
 
-    def _svg(self, kind: str, names: str, role: str = "") -> Markup:
-        role = f' role="{role}"' if role else ""
-        box = f"0 0 {_at(self.width)} {_at(self.height)}"
-        return Markup(
-            f'<svg class="{kind}"{role} viewBox="{box}" {names} focusable="false">'
-            f"{''.join(self._parts)}</svg>"
-        )
+    def _svg(self, look: str, names: str) -> Markup:
+        box, parts = f"0 0 {_at(self.width)} {_at(self.height)}", "".join(self._parts)
+        start = f'<svg {look} viewBox="{box}" {names} focusable="false">'
+        return Markup(f"{start}{parts}</svg>")
 
 
 # --- the pictures of a report ---------------------------------------------------------------------
@@ -363,19 +361,19 @@ def _halves(
 # --- features -------------------------------------------------------------------------------------
 
 
-def of_feature(feature: ReportFeature, width: float, least: float) -> Drawing:
+def of_feature(feature: ReportFeature, least: float, width: float) -> Drawing:
     """The picture of a feature; its panel spans at least ``least``, so that noise looks small."""
     if feature.difference is not None:
-        return of_difference(feature, width, least)
+        return of_difference(feature, width, least, *feature.difference)
     if feature.levels:
         return of_levels(feature, width, least)
     return of_curve(feature, width, least)
 
 
-def of_difference(feature: ReportFeature, width: float, least: float) -> Drawing:
+def of_difference(
+    feature: ReportFeature, width: float, least: float, size: ReportSize, quantiles: Any
+) -> Drawing:
     """Two levels: their difference on average, in groups, and in single rows."""
-    assert feature.difference is not None
-    size, quantiles = feature.difference
     lines = [Dot("all rows", (("average", size),))]
     lines += [
         Dot(group.rule, (("part", group.difference),))
@@ -598,15 +596,13 @@ def _picture(
     anchor: str, number: int, draw: Callable[[float], Drawing], words: tuple[str, str], key: Key
 ) -> Picture:
     caption, alt = words
-    ids = (f"{anchor}-caption", f"{anchor}-alt")
-    wide, narrow = draw(WIDE).markup("wide", *ids), draw(NARROW).markup("narrow", *ids)
+    wide, narrow = draw(WIDE).markup("wide", anchor), draw(NARROW).markup("narrow", anchor)
     return Picture(caption, wide, key, anchor, number, alt, narrow)
 
 
 def _panel(anchor: str, drawing: Drawing, caption: str, alt: str) -> Picture:
     """A small picture, which has no number."""
-    wide = drawing.markup("panel", f"{anchor}-caption", f"{anchor}-alt")
-    return Picture(caption, wide, anchor=anchor, alt=alt)
+    return Picture(caption, drawing.markup("panel", anchor), anchor=anchor, alt=alt)
 
 
 def rows_text(n_rows: int) -> str:
@@ -635,10 +631,7 @@ def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]
         f"How much each feature moves the predictions: on average, and differently for single "
         f"rows, with {percent(content.level)} intervals."
     )
-
-    def draw(width: float) -> Drawing:
-        return overview(features, content.threshold, width)
-
+    draw = partial(overview, features, content.threshold)
     return _picture("overview", 1, draw, (caption, alt), key)
 
 
@@ -651,10 +644,7 @@ def feature_picture(feature: ReportFeature, number: int, content: ReportContent)
             f"Output at {second} less that at {first}: effect of {feature.shown} on "
             f"{content.shown}."
         )
-
-    def draw(width: float) -> Drawing:
-        return of_feature(feature, width, 4 * content.threshold)
-
+    draw = partial(of_feature, feature, 4 * content.threshold)
     words = (caption, described(feature, content))
     return _picture(f"{feature.anchor}-picture", number, draw, words, key_of(feature))
 
@@ -670,7 +660,7 @@ def largest_picture(feature: ReportFeature, content: ReportContent) -> Picture:
     """The average curve of a feature alone, before the first table."""
     alone = replace(feature, windows=None, outcome={}, groups=())
     anchor = f"{feature.anchor}-first"
-    drawing = of_feature(alone, NARROW, 4 * content.threshold)
+    drawing = of_feature(alone, 4 * content.threshold, NARROW)
     drawing.places = drawing.places[:0]
     shape = feature.line.shape
     caption = f"{feature.shown}: {shape}" if shape else feature.shown
@@ -756,7 +746,7 @@ def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) 
 
 def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
     """The effect of one feature, for a notebook."""
-    drawn = of_feature(feature, NARROW, 4 * content.threshold)
+    drawn = of_feature(feature, 4 * content.threshold, NARROW)
     alt = described(feature, content)
     return Picture(_curve_caption(feature, content), drawn.named("narrow", alt))
 

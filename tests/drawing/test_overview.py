@@ -8,7 +8,7 @@ import xarray as xr
 from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
-from rhale_stats.drawing import legend, overview
+from rhale_stats.drawing import estimates, legend
 from tests.explanation.explained import explained as explained
 from tests.helpers import labelled
 
@@ -18,7 +18,7 @@ def test_changes_are_those_of_the_answers(explained):
     """In their order, where hardly anything matters shaded, changes of the model by circles."""
     panel, answers = rs.plots.summary(explained), explained.answers
     changes = answers["usual_change"].fillna(answers["range"])
-    marks = labelled(panel, overview.IN_MODEL)
+    marks = labelled(panel, estimates.IN_MODEL)
     np.testing.assert_array_equal(marks.get_xdata(), changes)
     assert marks.get_markerfacecolor() == "white"
     names = [tick.get_text().split("\n")[0] for tick in panel.get_yticklabels()]
@@ -40,7 +40,7 @@ def test_changes_in_the_data_have_the_intervals(rng):
     y = pd.Series(X["a"] + rng.normal(size=300), name="cost")
     found = rs.explain(LinearRegression().fit(X, y), X, y, rng=0, progress=False)
     panel, answers = rs.plots.summary(found), found.answers
-    dots = labelled(panel, overview.IN_DATA)
+    dots = labelled(panel, estimates.IN_DATA)
     np.testing.assert_array_equal(dots.get_xdata(), answers["in_data_change"])
     ends = np.array([[a[0], b[0]] for a, b in panel.collections[0].get_segments()])
     np.testing.assert_allclose(ends, answers["in_data_ci"])
