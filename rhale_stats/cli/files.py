@@ -127,14 +127,18 @@ OF_ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata")
 def folder_of(arguments: argparse.Namespace, names: Sequence[str]) -> Path:
     """The folder for the files. It is made if necessary, and it can be written to."""
     out: Path = getattr(arguments, "out", Path())
+    _check_folder(out, names, f"a folder in which {', '.join(names)} can be written; got {out}")
+    return out
+
+
+def _check_folder(folder: Path, names: Sequence[str], expected: str) -> None:
+    """Raise ``UsageError`` unless files of these names can be written to a folder."""
     try:
-        check_folder(out, names)
+        check_folder(folder, names)
     except OSError as error:
         raise UsageError(
-            f"--out must be a folder in which {', '.join(names)} can be written; got {out}: "
-            f"{error.strerror or error}. Choose another folder."
+            f"--out must be {expected}: {error.strerror or error}. Choose another folder."
         ) from error
-    return out
 
 
 def files_of(arguments: argparse.Namespace) -> list[Path]:
@@ -145,13 +149,7 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
         if library is not None and find_spec(library) is None:
             raise UsageError(f"--out {path} needs {library}: pip install {library}.")
         _check_existing(path, overwrite=arguments.overwrite)
-        try:
-            check_folder(path.parent, [])
-        except OSError as error:
-            raise UsageError(
-                f"--out must be files that can be written; got {path}: "
-                f"{error.strerror or error}. Choose another folder."
-            ) from error
+        _check_folder(path.parent, [], f"files that can be written; got {path}")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(f"--out must be different files; got {', '.join(map(str, paths))}.")
     return paths

@@ -149,8 +149,10 @@ Arguments: TypeAlias = dict[str, dict[str, Any]]
 
 
 def _of(metavar: str, what: str, **how: Any) -> dict[str, Any]:
-    """An option with a value."""
-    return {"metavar": metavar, "help": what, **how}
+    """An option with a value; its help says the default."""
+    default = how.get("default", argparse.SUPPRESS)
+    text = what if default is argparse.SUPPRESS else f"{what} (default: {default})"
+    return {"metavar": metavar, "help": text, **how}
 
 
 def _flag(what: str, **how: Any) -> dict[str, Any]:
@@ -186,7 +188,7 @@ def _files(*suffixes: str) -> Arguments:
 
 
 TABLE: Arguments = {"data": _of("DATA", DATA, type=_existing)}
-SEED: Arguments = {"--seed": _of("N", "random seed (default: 0)", type=_number(0), default=0)}
+SEED: Arguments = {"--seed": _of("N", "random seed", type=_number(0), default=0)}
 # Before a command these hold for it, too.
 UNSET: dict[str, Any] = {"default": argparse.SUPPRESS}
 FOLDER: Arguments = {
@@ -263,14 +265,11 @@ COMMANDS = (
             ),
             "--matters": _of(
                 "SHARE",
-                "what is called to matter: a share of the standard deviation of the predictions "
-                "(default: 0.05)",
+                "what is called to matter: a share of the standard deviation of the predictions",
                 type=_share,
                 default=0.05,
             ),
-            "--level": _of(
-                "LEVEL", "of intervals and bands (default: 0.95)", type=_share, default=0.95
-            ),
+            "--level": _of("LEVEL", "of intervals and bands", type=_share, default=0.95),
             "--held-out": {
                 "action": "store_const",
                 "const": True,
@@ -278,7 +277,7 @@ COMMANDS = (
             },
             "--budget": _of(
                 "TIME",
-                "time to keep to, as 30s or 2min; what takes longer is made smaller (default: 60s)",
+                "time to keep to, as 30s or 2min; what takes longer is made smaller",
                 type=_time,
                 default="60s",
             ),
@@ -298,10 +297,7 @@ COMMANDS = (
             "--title": _of("TEXT", "title of the report"),
             "--features": _names("features with a part and a picture (default: all, at most 30)"),
             "--open": _of(
-                "N",
-                "how many of these parts are open at first (default: 4)",
-                type=_number(0),
-                default=4,
+                "N", "how many of these parts are open at first", type=_number(0), default=4
             ),
             "--print": _flag("all parts open, for printing"),
         },
@@ -357,10 +353,7 @@ COMMANDS = (
                 "columns to split by (default: the other columns of the model)"
             ),
             "--max-depth": _of(
-                "N",
-                "splits on the way to a region, at most (default: 2)",
-                type=_number(1),
-                default=2,
+                "N", "splits on the way to a region, at most", type=_number(1), default=2
             ),
             **MODEL,
             **SEED,

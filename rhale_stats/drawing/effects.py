@@ -303,8 +303,7 @@ def plot_effects(
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> panels = rs.plots.effects(rs.rhale(local))
+    >>> panels = rs.plots.effects(rs.rhale(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X))
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """

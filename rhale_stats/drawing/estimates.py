@@ -84,8 +84,7 @@ def plot_forest(
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
-    >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> panel = rs.plots.forest(rs.rhale(local))
+    >>> panel = rs.plots.forest(rs.rhale(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X))
     >>> [label.get_text() for label in panel.get_yticklabels()]
     ['x0', 'x1']
     """

@@ -90,8 +90,7 @@ def compare_methods(
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> model = lambda X: 2 * X[:, 0] + X[:, 1]
-    >>> effect = rs.rhale(rs.local_effects(model, X))
-    >>> both = rs.compare_methods([rs.pdp(model, X), effect], "x0")
+    >>> both = rs.compare_methods([rs.pdp(model, X), rs.rhale(model, X)], "x0")
     >>> both["curve"].isel(grid=[0, -1]).round(2).values
     array([[-2.13,  1.86],
            [-2.13,  1.86]])
