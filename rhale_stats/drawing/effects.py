@@ -252,10 +252,7 @@ def plot_effects(
 ) -> NDArray[np.object_]:
     """Curves of all features, one panel each, with one y scale.
 
-    Every panel shows the curve, a pointwise 95 % interval (dashed; with the parameters of the model
-    light, and dark within it that of the rows) and the simultaneous band of `confband` (thin), as
-    in the upper panel of `plots.effect`, whose notes explain them. Bars above the axes are a
-    histogram of the rows; panels are paler where few of them are.
+    Every panel is drawn like the upper panel of `plots.effect`, whose notes explain it.
 
     Parameters
     ----------

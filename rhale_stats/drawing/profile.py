@@ -162,10 +162,9 @@ def plot_profile(
     and minus one standard error, or the interval of `confint`; thin lines are the band of
     `confband`. They treat the model as given, unless `std_error` was given the model: the light
     area is then the standard error or interval, and the dark area within it that of the rows
-    alone. With
-    ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard error. At
-    most 200 ICE curves (of rows evenly spaced in the table) and at most 3000 points are drawn; the
-    legend says so.
+    alone. With ``missing="bin"`` the mark beside the axis is ``missing_curve``, with its standard
+    error. At most 200 ICE curves (of rows evenly spaced in the table) and at most 3000 points are
+    drawn; the legend says so.
 
     Examples
     --------

@@ -49,10 +49,9 @@ def plot_regions(
 ) -> NDArray[np.object_]:
     """Effect of a feature in every region of a tree: one panel per region, with common scales.
 
-    Every panel shows the curve, a pointwise 95 % interval (dashed) and the simultaneous band of
-    `confband` (thin), as in the upper panel of `plots.effect`, whose notes explain them. The title
-    is the rule of the region, with the number of rows and the loss. With ``global_effect`` the
-    first panel shows all rows.
+    Every panel shows the curve with its interval and band, as in the upper panel of `plots.effect`,
+    whose notes explain them. The title is the rule of the region, with the number of rows and the
+    loss. With ``global_effect`` the first panel shows all rows.
 
     Parameters
     ----------

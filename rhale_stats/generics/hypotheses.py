@@ -40,9 +40,8 @@ def wald_test(
     ----------
     effect : Dataset
         What `rhale`, `std_error`, `ale2`, `pdp`, `ice` or `m_plot` returned. If `std_error` was
-        given groups, the test allows for them. Or refits (`bootstrap_refit`) or
-        folds (`cross_effects`), whose error includes the model, for "zero" and "constant" (math
-        [87]).
+        given groups, the test allows for them. Or refits (`bootstrap_refit`) or folds
+        (`cross_effects`), whose error includes the model, for "zero" and "constant" (math [87]).
     null : {"zero", "constant", "homogeneous", "increasing", "decreasing"}
         "zero": the effects of all bins, and slopes in them, are 0. "constant": all effects are
         equal and have no slope, so the curve is a straight line. "homogeneous": all rows have the
@@ -79,8 +78,8 @@ def wald_test(
     ------
     ValueError
         Unknown ``null``, ``method`` or ``adjust``; ``method="wald"`` for "homogeneous" or for a
-        surface; an effect without the moments of standard errors; ``local``
-        given with another null; ``local`` that ``effect`` was not made from.
+        surface; an effect without the moments of standard errors; ``local`` given with another
+        null; ``local`` that ``effect`` was not made from.
 
     Notes
     -----
