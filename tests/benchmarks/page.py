@@ -11,7 +11,8 @@ import numpy as np
 from studies.validity_table import markdown
 from tests.benchmarks.scaling import BINS, COLUMNS, ROWS, Growth, exponents
 
-AUTHORS = re.compile("## Beside the authors' library.*?(?=^## )", re.DOTALL | re.MULTILINE)
+# What other commands computed.
+KEPT = re.compile("## Beside the authors' library.*?(?=^## How)", re.DOTALL | re.MULTILINE)
 
 
 def page(
@@ -24,9 +25,10 @@ def page(
 ) -> str:
     """The page in Markdown, which shows a file in its folder; every number is computed.
 
-    Of the page as it was ``before``, the tables beside the authors' library are kept.
+    Of the page as it was ``before``, the tables beside the authors' library and of single steps
+    are kept.
     """
-    authors = AUTHORS.search(before)
+    others = KEPT.search(before)
     timed = [line for line in lines if "ratio" in line]
     slower = [line for line in timed if line["faster"] == line["peer"]]
     worst = min(timed, key=lambda line: float(line["ratio"]))
@@ -38,7 +40,8 @@ def page(
     return f"""# Cost and scale
 
 How long the functions take beside other libraries, and how their cost grows. The command at the
-end computed every number on this page, but for those beside the authors' library.
+end computed every number on this page, but for those beside the authors' library and of single
+steps.
 
 ## Beside other libraries
 
@@ -49,7 +52,7 @@ takes {worst["ratio"]:.2g} times as long as this package.
 {tables}
 alibi 0.9.6 requires NumPy 1; this package requires NumPy 2.
 
-{authors[0] if authors else ""}## How cost grows
+{others[0] if others else ""}## How cost grows
 
 Exponents are slopes of the last three points in logarithms: 1 is proportional, 0 is constant. An
 exponent below 1 means that fixed costs still count at these sizes. What is not varied is {ROWS:,}
