@@ -273,9 +273,12 @@ def _row_errors(effect: xr.Dataset) -> dict[str, FloatArray]:
         "average_effect_se": average_errors(together),
         **row_skewness(together),
     }
+    for name in SKEWNESS:
+        # Steps between levels have none.
+        errors[name][together.has_levels] = np.nan
+        if together.has_levels.all():
+            del errors[name]
     for feature in np.flatnonzero(together.has_levels).tolist():
-        for name in SKEWNESS:
-            errors[name][feature] = np.nan
         for name, values in _level_errors(one_feature(effect, feature)).items():
             place: tuple[int | slice, ...] = (feature, *map(slice, np.shape(values)))
             errors[name][place] = values

@@ -389,8 +389,7 @@ def test_heterogeneity_and_its_within_are_unbiased():
         error = squares.std(ddof=1) / np.sqrt(n_samples)
         assert abs(squares.mean() - 1) < 3 * error, name
         assert error < 0.01
-    assert (check["density_bias"] == 0).all()
-    assert (check["density_bias_se"] == 0).all()
+    assert "density_bias" not in check  # of averages along the axis there is none
     # The null holds for the residuals: the size of the test, and of the one by ranks, is 2.4 %, as
     # products of neighbouring residuals of 60 rows have a mean of -2 / 60.
     for name in ("bin_error_pvalue", "rank_pvalue"):

@@ -115,7 +115,7 @@ def test_an_interrupted_explanation_leaves_no_files(table, tmp_path):
     out, waiting = tmp_path / "out", tmp_path / "waiting"
     waiting.mkdir()
     before = f"""
-from rhale_stats.cli import commands as of_models
+from rhale_stats.cli import files
 
 def writers_of(tree, table, answer):
     def zarr(path):
@@ -128,7 +128,7 @@ def writers_of(tree, table, answer):
 
     return {{".zarr": zarr, ".csv": csv}}
 
-of_models.writers_of = writers_of
+files.writers_of = writers_of
 """
     words = ["explain", table, "--formula", FORMULA, "--family", "gaussian", "--no-progress"]
     words += ["--features", "age", "--out", out / "tree.zarr", out / "answers.csv"]

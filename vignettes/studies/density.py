@@ -14,6 +14,7 @@ from scipy.special import betainc
 
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.simulate import Toy
 from studies import tools
 from studies.report import mean_table
@@ -70,7 +71,7 @@ def replicate(
     toy = Toy(shape=(parameters["a"], parameters["b"]))
     local = tools.local_of(toy, toy.sample(parameters["n"], rng))
     effect = tools.quiet_rhale(local, GivenBins(np.linspace(0, 1, N_BINS + 1)), centering="start")
-    check, truth = check_unbiased(local, effect, rng=rng), toy.truth(effect)
+    check, truth = std_error(check_unbiased(local, effect, rng=rng)), toy.truth(effect)
     error = only(effect, "effect") - only(truth, "effect")
     bias, n = only(check, "density_bias"), only(check, "n_obs")
     # Of a line at the midpoint: the noise of the mean, and that of the slope.

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from rhale_stats.bins.rules import GivenBins
 from rhale_stats.diagnostics.checks import check_unbiased
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.inference.meaning import BIASED, LARGE
 from rhale_stats.schema.in_bins import in_bins
 from rhale_stats.schema.padding import padded
@@ -74,7 +75,7 @@ def replicate(
 
 def _one(example: PiecewiseLinear, local: xr.Dataset, n_bins: int) -> dict[str, Any]:
     effect = tools.quiet_rhale(local, GivenBins(np.linspace(0, HIGH, n_bins + 1)))
-    check = in_bins(check_unbiased(local, effect, rng=0))
+    check = in_bins(std_error(check_unbiased(local, effect, rng=0)))
     truth = example.truth(effect)
     scores = mae(effect, truth)
     curve, se, n_obs = (only(check, name) for name in ("curve", "curve_se", "n_obs"))
