@@ -229,11 +229,7 @@ class VarianceSources(NamedTuple):
         self, has_degrees: NDArray[np.bool_], left: FloatArray, right: FloatArray
     ) -> FloatArray:
         """Sums of squared parts over degrees of freedom, of entries that ``has_degrees`` marks."""
-        cell, source, n_cells = (
-            self.cell[has_degrees],
-            self.source[has_degrees],
-            int(np.prod(self.shape)),
-        )
+        cell, source = self.cell[has_degrees], self.source[has_degrees]
         if not len(cell):
             return np.zeros((self.shape[0], self.shape[1] + 1))
         is_first = np.diff(source, prepend=-1) != 0
@@ -249,7 +245,7 @@ class VarianceSources(NamedTuple):
         places = first + length - 1, first
         total = sums_at_edges(
             *[
-                np.bincount(place, values, n_cells).reshape(self.shape)
+                np.bincount(place, values, int(np.prod(self.shape))).reshape(self.shape)
                 for place, values in zip(places, ends, strict=True)
             ]
         )

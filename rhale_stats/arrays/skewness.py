@@ -257,10 +257,6 @@ class Skewness(NamedTuple):
             )
         )
 
-    def part(self, cells: slice) -> Skewness:
-        """Of some of the cells."""
-        return self._replace(second=self.second[cells], third=self.third[cells])
-
     def of_means(self) -> FloatArray:
         """Skewness of the mean of every cell."""
         return _standardised_third(self.second, self.third)

@@ -278,8 +278,8 @@ def plot_summary(
     >>> import numpy as np
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 3))
-    >>> found = rs.explain(lambda X: 2 * X[:, 0] + X[:, 1] * X[:, 2], X, rng=0, progress=False)
-    >>> panel = rs.plots.summary(found)
+    >>> tree = rs.explain(lambda X: 2 * X[:, 0] + X[:, 1] * X[:, 2], X, rng=0, progress=False)
+    >>> panel = rs.plots.summary(tree)
     >>> panel.get_yticklabels()[0].get_text().split("\n")[0]
     'x0'
     """
@@ -404,8 +404,8 @@ def plot_outcome(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (500, 2))
     >>> y = 2 * X[:, 0] + rng.normal(size=500)
-    >>> found = rs.explain(lambda X: 2 * X[:, 0], X, y, features=[0, 1], rng=0, progress=False)
-    >>> panels = rs.plots.outcome(found)
+    >>> tree = rs.explain(lambda X: 2 * X[:, 0], X, y, features=[0, 1], rng=0, progress=False)
+    >>> panels = rs.plots.outcome(tree)
     >>> [panel.get_title() for panel in panels]
     ['x0', 'x1']
     """

@@ -70,6 +70,10 @@ class AllFeatures:
         first = int(self.n_bins[:feature].sum())
         return slice(first, first + int(self.n_bins[feature]))
 
+    def cells_of(self, feature: int) -> slice:
+        """Which cells are those of a feature, where all stand in one row."""
+        return slice(feature * self.n_cells, (feature + 1) * self.n_cells)
+
     def padded(
         self, in_bins: FloatArray, missing: float = np.nan, length: int | None = None
     ) -> FloatArray:
@@ -411,25 +415,23 @@ class AllFeatures:
     @cached_property
     def noise_of_curves(self) -> Noise:
         """Noise of the cells that have a curve, 0 in others."""
-        return Noise(*[np.where(self.cells.has_curve, part, 0.0) for part in self.cells.noise])
+        return Noise(*[np.where(self.has_curve, part, 0.0) for part in self.cells.noise])
 
     @cached_property
     def places(self) -> OwnPlaces | None:
         """What the places of the rows add to curves that are centred at their means."""
         if self.source.attrs["centering"] != "mean":
             return None
-        cells, has_curve = self.cells, self.cells.has_curve
-        curve = np.where(self.has_curve_at_edges, self.along("curve", "edge"), 0.0)
-        on_curve: list[Any] = [
-            None
-            if values is None
-            else np.where(has_curve.reshape(*has_curve.shape, *more), values, 0)
-            for values, more in (
-                *((cells.x_covariance, ()), (cells.noise_line, (1,)), (cells.n_effective, ())),
-                *((cells.squares, (1,)), (cells.variance, ())),
-            )
-        ]
-        return influence.own_places(curve, self.pieces_of_curves, *on_curve)
+        cells, has_curve = self.cells, self.has_curve
+        return influence.own_places(
+            np.where(self.has_curve_at_edges, self.along("curve", "edge"), 0.0),
+            self.pieces_of_curves,
+            np.where(has_curve, cells.x_covariance, 0.0),
+            np.where(has_curve[..., None], cells.noise_line, 0.0),
+            np.where(has_curve, cells.n_effective, 0.0),
+            None if cells.squares is None else np.where(has_curve[..., None], cells.squares, 0.0),
+            np.where(has_curve, cells.variance, 0.0),
+        )
 
     @cached_property
     def loadings(self) -> tuple[Loadings, Loadings]:
@@ -464,16 +466,10 @@ class AllFeatures:
     @cached_property
     def effect_in_cells(self) -> tuple[Line, FloatArray]:
         """The effect in the cells, about which the spread is, and what it leaves (math [66])."""
-        methods = np.broadcast_to(
-            self.variables[METHOD].values
-            if METHOD in self.variables
-            else self.source.attrs[METHOD],
-            self.n_features,
-        )
-        sloped = [
-            slice(feature * self.n_cells, (feature + 1) * self.n_cells)
-            for feature in np.flatnonzero(methods != "finite_difference").tolist()
-        ]
+        of_all = self.source.attrs.get(METHOD, "unknown")
+        methods = self.variables[METHOD].values if METHOD in self.variables else of_all
+        is_sloped = np.broadcast_to(np.asarray(methods) != "finite_difference", self.n_features)
+        sloped = [self.cells_of(feature) for feature in np.flatnonzero(is_sloped).tolist()]
         return spread_kernel.effect_in_cells(self.moments, sloped)
 
     @cached_property

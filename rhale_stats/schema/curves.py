@@ -133,9 +133,14 @@ class CurveCells:
         """Which bins have two rows or more: a variance that is borrowed whole is none of theirs."""
         return np.asarray(self.in_bins(self.n_effective) > 1 + 1e-12)
 
+    @property
+    def _have_own_variances(self) -> bool:
+        """Whether the variance of no cell counts as estimated together with its neighbours."""
+        return not self.shared or self.squares is not None
+
     def sources(self, parts: FloatArray) -> Sources:
         """What variances are estimated from, given their parts by cell, (point, cell)."""
-        if not self.shared or self.squares is not None:
+        if self._have_own_variances:
             return Sources(parts, self.degrees)
         entries = self.variance_sources
         return Sources(parts @ entries.matrix(), entries.degrees)
@@ -143,7 +148,7 @@ class CurveCells:
     @cached_property
     def variance_sources(self) -> VarianceSources:
         """What variances of cells are estimated from."""
-        if not self.shared or self.squares is not None:
+        if self._have_own_variances:
             return VarianceSources.of_cells(np.atleast_2d(self.degrees))
         return VarianceSources.of_neighbours(np.atleast_2d(self.n_effective))
 

@@ -88,6 +88,8 @@ class FeatureResult(dict[str, xr.Variable]):
         n_edges = int(self.together.n_edges[position]) if n_bins else 0
         self.edges = self.together.edges[position, :n_edges]
         self.n_cells = max(n_edges - 1, 0)
+        first = self.together.cells_of(position).start
+        self._cells = slice(first, first + self.n_cells)
         sizes = {"bin": n_bins, "edge": len(self.edges)}
         sizes |= {f"{dim}_other": size for dim, size in sizes.items()}
         self.sizes: dict[Hashable, int] = {
@@ -357,8 +359,7 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def moments(self) -> CellMoments:
         """Moments in the cells."""
-        first = self.position * self.together.n_cells
-        return self.together.moments.part(slice(first, first + self.n_cells))
+        return self.together.moments.part(self._cells)
 
     @cached_property
     def bin_of_cells(self) -> IntArray:
@@ -423,9 +424,13 @@ class FeatureResult(dict[str, xr.Variable]):
         """First cell of every stretch of the axis that has one spread; none without a spread."""
         if not self.has_spread:
             return np.zeros(0, dtype=np.int64)
-        values = self["spread"].values[: self.n_cells]
-        same = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
-        return np.flatnonzero(np.append(True, ~same))
+        return np.asarray(self.together.spread_starts[self._stretches] - self._cells.start)
+
+    @property
+    def _stretches(self) -> slice:
+        """Which stretches of all features are those of this one."""
+        ends = np.searchsorted(self.together.spread_starts, [self._cells.start, self._cells.stop])
+        return slice(*ends.tolist())
 
     @property
     def spread_edges(self) -> FloatArray:
@@ -446,18 +451,13 @@ class FeatureResult(dict[str, xr.Variable]):
     @cached_property
     def effect_in_cells(self) -> tuple[Line, FloatArray]:
         """The effect in the cells, about which the spread is, and what it leaves (math [66])."""
-        first = self.position * self.together.n_cells
-        cells = slice(first, first + self.n_cells)
         line, left = self.together.effect_in_cells
-        return sums.selected(line, cells), left[cells]
+        return sums.selected(line, self._cells), left[self._cells]
 
     @cached_property
     def spread_sums(self) -> spread_kernel.Residuals:
         """Numbers, degrees of freedom and moments of the residuals in the stretches."""
-        starts = self.together.spread_starts
-        first = np.searchsorted(starts, self.position * self.together.n_cells)
-        stretches = slice(int(first), int(first) + len(self.spread_starts))
-        return sums.selected(self.together.spread_sums, stretches)
+        return sums.selected(self.together.spread_sums, self._stretches)
 
     @property
     def method(self) -> str:
