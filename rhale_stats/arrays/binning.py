@@ -80,7 +80,7 @@ def thinned(
 # Rows that are handled at a time, so that their temporary columns stay in the cache.
 BLOCK_ROWS = 1 << 15
 # Fewer rows are sorted as they are.
-PACKED_FROM = 1 << 12
+COUNTED_FROM = 1 << 12
 
 
 def ascends(x: NDArray[np.float64]) -> bool:
@@ -97,16 +97,16 @@ def sorting(
 ) -> NDArray[np.intp]:
     """Row numbers in the order of the values, and of the rows where values are equal.
 
-    As a stable ``argsort``, many times as fast: places on the axis, as whole numbers, are sorted
-    together with the numbers of their rows. Values too close for this are nearly sorted then.
-    ``out`` are columns for the values in this order, and for the numbers.
+    As a stable ``argsort``, two to four times as fast: places on the axis, as whole numbers of 32
+    bits, are sorted by their lower and then by their upper 16, which NumPy does by counting. Of
+    values too close for this the rest is sorted then. ``out`` are columns for the values in this
+    order, and for the numbers.
     """
-    values, key = (np.empty(len(x)), np.empty(len(x), dtype=np.int64)) if out is None else out
-    order = _packed_order(x, key) if len(x) >= PACKED_FROM else None
-    if order is None:
-        order = np.argsort(x, kind="stable")
+    values, order = (np.empty(len(x)), np.empty(len(x), dtype=np.int64)) if out is None else out
+    if len(x) < COUNTED_FROM or not _by_counting(x, order):
+        order[:] = np.argsort(x, kind="stable")
     elif not ascends(x.take(order, out=values, mode="clip")):
-        order = order.take(np.argsort(values, kind="stable"))
+        order[:] = order.take(np.argsort(values, kind="stable"))
     else:
         return order
     if out is not None:
@@ -114,24 +114,24 @@ def sorting(
     return order
 
 
-def _packed_order(x: NDArray[np.float64], key: NDArray[np.int64]) -> NDArray[np.intp] | None:
-    """The order of the values but for very close ones; None if the range has no whole numbers."""
-    n_bits, low = int(len(x) - 1).bit_length(), x.min()
+def _by_counting(x: NDArray[np.float64], order: NDArray[np.int64]) -> bool:
+    """Fill in the order of the values but for very close ones; False if their range has none."""
+    low = x.min()
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        per_unit = np.float64(2.0 ** (62 - n_bits)) / (x.max() - low)
+        per_unit = np.float64(2.0**32 - 2) / (x.max() - low)
     if not 0 < per_unit < np.inf:
-        return None
-    buffer, numbers = np.empty(BLOCK_ROWS), np.arange(BLOCK_ROWS)
+        return False
+    halves, buffer = np.empty((2, len(x)), dtype=np.uint16), np.empty(BLOCK_ROWS)
     for begin in range(0, len(x), BLOCK_ROWS):
-        block = key[begin : begin + BLOCK_ROWS]
-        place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(block)])
+        lower, upper = halves[:, begin : begin + BLOCK_ROWS]
+        place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(lower)])
         np.multiply(place, per_unit, out=place)
-        block[:] = place
-        block <<= n_bits
-        block += numbers[: len(block)] + begin
-    key.sort()
-    key &= (1 << n_bits) - 1
-    return key
+        number = place.astype(np.int64)
+        lower[:], upper[:] = number & 0xFFFF, number >> 16
+    by_lower = np.argsort(halves[0], kind="stable")
+    by_upper = np.argsort(halves[1].take(by_lower), kind="stable")
+    by_lower.take(by_upper, out=order, mode="clip")
+    return True
 
 
 class Stretches(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from rhale_stats.arrays.binning import BLOCK_ROWS, PACKED_FROM, Stretches, ascends, sorting
+from rhale_stats.arrays.binning import BLOCK_ROWS, COUNTED_FROM, Stretches, ascends, sorting
 
 N = 2 * BLOCK_ROWS + 77
 
@@ -14,7 +14,7 @@ N = 2 * BLOCK_ROWS + 77
 def columns_of(rng):
     return {
         "uniform": rng.uniform(size=N),
-        "few": rng.uniform(size=PACKED_FROM - 1),
+        "few": rng.uniform(size=COUNTED_FROM - 1),
         "skewed": rng.lognormal(0, 4, N),
         "tails": rng.standard_t(0.5, N),
         "ties": rng.integers(-3, 4, N) / 10,
