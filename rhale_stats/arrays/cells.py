@@ -8,7 +8,7 @@ rows each the two agree. F at any edge is the sum of (mean of a cell) x (width o
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,18 +109,17 @@ def nested_edges(
         order = None if weight is None else sorting(x)
         x = np.sort(x) if order is None else x[order]
         weight = None if weight is None else weight[order]
-    none = _Running(len(x), None)
-    running = none if weight is None else _Running.from_weights(weight)
+    running = _running_sums(weight, len(x))
     if gaps is None:
         gaps = gap_edges(x, weight)
     fixed = union(bins, gaps)
     fixed = fixed[(fixed >= bins[0]) & (fixed <= bins[-1])]
     first = np.searchsorted(x, fixed)
     first[-1] = len(x)
-    below = running.before(first)
+    below = running[first]
     # Cells of every stretch between fixed edges, by its share of the weight.
     mass = np.diff(below)
-    n_parts = np.where(mass > 0, np.maximum(np.rint(n_cells * mass / running.total), 1), 0)
+    n_parts = np.where(mass > 0, np.maximum(np.rint(n_cells * mass / running[-1]), 1), 0)
     n_parts = n_parts.astype(int)
     stretch = np.repeat(np.arange(len(n_parts)), n_parts)
     number = np.arange(len(stretch)) - np.repeat(np.cumsum(n_parts) - n_parts, n_parts)
@@ -128,63 +127,48 @@ def nested_edges(
     stretch, number = stretch[inner], number[inner]
     rank = below[stretch] + mass[stretch] * number / n_parts[stretch]
     # Sums of weights that are no whole numbers may round.
-    left = running.row_at(rank * (1 - 1e-12))
+    left = _rows_at(running, rank * (1 - 1e-12))
     left = np.searchsorted(x, x[left], side="right") - 1  # the last of its ties
     inside = left + 1 < first[stretch + 1]
     left = distinct(left[inside])
     edges = union(fixed, _between(x[left], x[left + 1]))
-    low, high = x[running.row_at(running.total * np.array([0.01, 0.99]) * (1 - 1e-12))]
+    low, high = x[_rows_at(running, running[-1] * np.array([0.01, 0.99]) * (1 - 1e-12))]
     # Widths of rounded values are the same but for rounding; edges of a grid stand beside them.
     beside = 1e-9 * (high - low) + 64 * np.spacing(np.abs(edges).max())
-    counted = running if frequency else none if rows is None else _Running.from_weights(rows)
-    return _halved(x, counted, edges, MAX_WIDTH * (high - low) + beside, least)
+    if not frequency and (weight is not None or rows is not None):
+        running = _running_sums(rows, len(x))
+    return _halved(x, running, edges, MAX_WIDTH * (high - low) + beside, least)
 
 
-class _Running(NamedTuple):
-    """Running sums of the weights of sorted rows, from 0 on; None where these are row numbers."""
+def _running_sums(weight: FloatArray | None, n_rows: int) -> FloatArray:
+    """Sums of the weights of the first 0, 1, ... rows; rows without weights count one each."""
+    if weight is None:
+        return np.arange(n_rows + 1.0)
+    return np.concatenate([[0.0], np.cumsum(weight)])
 
-    total: float
-    sums: FloatArray | None
 
-    @classmethod
-    def from_weights(cls, weight: FloatArray) -> _Running:
-        sums = np.concatenate([[0.0], np.cumsum(weight)])
-        return cls(sums[-1], sums)
-
-    def before(self, row: IntArray) -> FloatArray:
-        """Sum before each of these rows."""
-        return row.astype(np.float64) if self.sums is None else self.sums[row]
-
-    def row_at(self, total: FloatArray) -> IntArray:
-        """The row with which the sum reaches a total."""
-        if self.sums is None:
-            return np.maximum(np.ceil(total).astype(np.intp) - 1, 0)
-        return np.searchsorted(self.sums[1:], total)
-
-    def rows_within(self, total: FloatArray) -> IntArray:
-        """The most rows whose sum is no more than a total."""
-        if self.sums is None:
-            return np.floor(total).astype(np.intp)
-        return np.searchsorted(self.sums, total, side="right") - 1
+def _rows_at(running: FloatArray, totals: FloatArray) -> IntArray:
+    """The rows with which running sums reach these totals."""
+    return np.searchsorted(running[1:], totals)
 
 
 def _halved(
-    x: FloatArray, running: _Running, edges: FloatArray, widest: float, least: float
+    x: FloatArray, running: FloatArray, edges: FloatArray, widest: float, least: float
 ) -> FloatArray:
     """Edges of cells no wider than ``widest``, unless they have too few rows; ``x`` ascends."""
     while True:
         first = np.searchsorted(x, edges)
         first[-1] = len(x)
-        n_rows = np.diff(running.before(first))
+        below = running[first]
+        n_rows = np.diff(below)
         wide = np.flatnonzero((np.diff(edges) > widest) & (n_rows >= 2 * least))
-        begin, end = running.before(first[wide]), running.before(first[wide + 1])
+        begin, end = below[wide], below[wide + 1]
         half = begin + n_rows[wide] // 2
-        left, right = running.rows_within(half - np.array([[1], [0]]))
+        left, right = np.searchsorted(running, half - np.array([[1], [0]]), side="right") - 1
         # Rows at one place stay together.
         tied = x[left] == x[right]
         right = np.where(tied, np.searchsorted(x, x[right], side="right"), right)
-        few = running.before(right) - begin < least
-        few |= end - running.before(right) < least
+        few = (running[right] - begin < least) | (end - running[right] < least)
         right = right[~few]
         if not len(right):
             return edges
@@ -244,10 +228,10 @@ def count_edges(
     if gaps is None and not binning.ascends(x):
         order = sorting(x)
         x, weight = x[order], None if weight is None else weight[order]
-    running = _Running(len(x), None) if weight is None else _Running.from_weights(weight)
+    running = _running_sums(weight, len(x))
     if gaps is None:
         gaps = gap_edges(x, weight)
-    last = running.row_at(running.total * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
+    last = _rows_at(running, running[-1] * np.arange(1, n_cells) / n_cells * (1 - 1e-12))
     last = distinct(np.searchsorted(x, x[last], side="right") - 1)
     last = last[last + 1 < len(x)]
     inner = _between(x[last], x[last + 1])
