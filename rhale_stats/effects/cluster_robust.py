@@ -915,7 +915,7 @@ class GroupsInChunks(Groups):
         max_rows = most_of_chunk(len(rows.lengths))
         codes = np.split(group, np.cumsum(rows.lengths)[:-1])
         chunk_sums = _ChunkSums(features, positions, n_groups, max_rows)
-        sums = rows.merged(chunk_sums, _merged, "groups", beside=codes, of_rows=True)
+        sums = rows.merged(chunk_sums, _merged, "groups", beside=codes)
         check_same_chunks(rows, local, effect)
         return cls(dict(zip([row.name for row in features], sums, strict=True)), n_groups)
 

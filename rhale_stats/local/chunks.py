@@ -301,13 +301,17 @@ class ChunkedRows:
         answers = iter(self._reduced(reductions) if reductions else ())
         return [None if reduction is None else next(answers) for reduction in plans]
 
-    def _reduced(self, reductions: list[Reduction]) -> Sequence[Any]:
+    def _reduced(
+        self, reductions: list[Reduction], beside: Sequence[Any] = (), **how: Any
+    ) -> Sequence[Any]:
         """Answers for all rows, and with the first of them checksums of the rows."""
         told = bool(self._checksums)
         everything = reductions if told else [*reductions, Reduction(_checksums_of, listed)]
-        answers: Sequence[Any] = of_all(
-            self._chunks, _AnswersOf(everything, self._weights), _MergedOf(everything)
-        )
+        chunks: list[tuple[Any, ...]] = list(self._chunks)
+        if beside:
+            chunks = [(*chunk, extra) for chunk, extra in zip(chunks, beside, strict=True)]
+        of_chunk, merge = _AnswersOf(everything, self._weights), _MergedOf(everything)
+        answers: Sequence[Any] = of_all(chunks, of_chunk, merge, **how)
         if not told:
             *answers, self._checksums = answers
         return answers
@@ -319,18 +323,14 @@ class ChunkedRows:
         what: str,
         *,
         beside: Sequence[Any],
-        of_rows: bool = False,
         progress: bool = True,
     ) -> R:
         """Merged results of a function of every chunk and of what is given ``beside`` it.
 
-        That is something a chunk, or an array of a value a row if ``of_rows``.
+        That is something a chunk, or an array of a value a row.
         """
-        chunks = [(*chunk, extra) for chunk, extra in zip(self._chunks, beside, strict=True)]
-        delay = 2.0 if progress else np.inf
-        of_chunk, merged = _ResultOf(function, self._weights, of_rows), _ResultsOf(merge)
-        result, checksums = of_all(chunks, of_chunk, merged, what, delay=delay, most=2)
-        self._checksums = self._checksums or checksums
+        how: dict[str, Any] = {"what": what, "delay": 2.0 if progress else np.inf, "most": 2}
+        result, *_ = self._reduced([Reduction(function, merge)], beside, **how)
         return result  # type: ignore[no-any-return]
 
     def chosen(self, number: IntArray, what: str) -> RowSample:
@@ -481,11 +481,14 @@ class _AnswersOf:
     reductions: Sequence[Reduction]
     weights: _Weights | None
 
-    def __call__(self, x: Any, g: Any, weight: Any) -> list[Any] | None:
+    def __call__(self, x: Any, g: Any, weight: Any, *beside: Any) -> list[Any] | None:
         rows = _rows(x, g, weight, weights=self.weights)
         if not rows.n_rows:
             return None
-        return [reduction.map(rows) for reduction in self.reductions]
+        if weight is not None:
+            present = np.asarray(weight) > 0
+            beside = tuple(x[present] if isinstance(x, np.ndarray) else x for x in beside)
+        return [reduction.map(rows, *beside) for reduction in self.reductions]
 
 
 @dataclass(frozen=True)
@@ -506,34 +509,6 @@ class _Checksums(NamedTuple):
     x: list[tuple[int, int]]
     g: list[tuple[int, int]]
     weight: tuple[int, int] | None
-
-
-@dataclass(frozen=True)
-class _ResultOf:
-    """A result of one chunk, with its checksums; None without rows."""
-
-    function: Callable[[Rows, Any], Any]
-    weights: _Weights | None
-    of_rows: bool
-
-    def __call__(self, x: Any, g: Any, weight: Any, beside: Any) -> Any:
-        rows = _rows(x, g, weight, weights=self.weights)
-        if not rows.n_rows:
-            return None
-        if self.of_rows and weight is not None:
-            beside = beside[np.asarray(weight) > 0]
-        return self.function(rows, beside), _checksums_of(rows)
-
-
-@dataclass(frozen=True)
-class _ResultsOf:
-    """Merges the results of several chunks."""
-
-    merge: Callable[[Sequence[Any]], Any]
-
-    def __call__(self, chunks: list[Any]) -> Any:
-        results, checksums = zip(*chunks, strict=True)
-        return self.merge(results), listed(checksums)
 
 
 @dataclass(frozen=True)
@@ -564,7 +539,7 @@ def _chosen_of_all(
     return chosen, listed(checksums)
 
 
-def _checksums_of(rows: Rows) -> list[_Checksums]:
+def _checksums_of(rows: Rows, *_: Any) -> list[_Checksums]:
     def each(columns: list[FloatArray]) -> list[tuple[int, int]]:
         return [(zlib.crc32(column.data), column.nbytes) for column in columns]
 

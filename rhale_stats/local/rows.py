@@ -113,9 +113,12 @@ def cell_edges(local: xr.Dataset) -> list[FloatArray | None]:
 
 
 class Reduction(NamedTuple):
-    """A function of one chunk of rows, and one that combines the answers of several, in order."""
+    """A function of one chunk of rows, and one that combines the answers of several, in order.
 
-    map: Callable[[Rows], Any]
+    The first may have more arguments, which are given beside the rows.
+    """
+
+    map: Callable[..., Any]
     combine: Callable[[Sequence[Any]], Any]
 
 

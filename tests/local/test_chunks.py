@@ -433,7 +433,7 @@ def test_functions_of_chunks_get_their_rows_with_weight(kind):
 
     w = np.ones(there.sum()) if whole.weight is None else whole.weight
     beside = np.arange(12.0)
-    merged = found.merged(sums, added, "rows", beside=np.split(beside, [5, 5]), of_rows=True)
+    merged = found.merged(sums, added, "rows", beside=np.split(beside, [5, 5]))
     expected = [w @ G[there, 1], w @ X[there, 0], beside[there].sum(), there.sum()]
     np.testing.assert_allclose(merged, expected)
     plain = found.merged(sums, added, "rows", beside=[1.0, 2.0, 4.0], progress=False)
