@@ -318,17 +318,16 @@ def validated(function: F) -> F:
             raise TypeError(f"{keywords.function}() got multiple values for argument {twice[0]!r}.")
         if (read := within_axes(call.read(arguments, earlier))) is not arguments:
             few, named, arguments = [], read, read
-        changed = refusal(arguments) if of_user else None
+        if of_user and (changed := refusal(arguments)) is not None:
+            raise changed
         try:
             few, named = each_result((few, named), _with_long_coordinates)
             result = function(*few, **named)
         except Exception as error:
-            reworded = explained(error, arguments, changed)
+            reworded = explained(error, arguments)
             if reworded is error:
                 raise
             raise reworded from error
-        if changed is not None:
-            raise changed
         if groups is not None:
             result = call.with_errors(result, arguments, groups)
         return result

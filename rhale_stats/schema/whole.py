@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dis import opname
 from pathlib import Path
-from types import CodeType
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
@@ -216,28 +215,23 @@ def _is_again(dataset: xr.Dataset, name: str) -> bool:
     )
 
 
-def explained(error: Exception, args: Mapping[str, Any], changed: ValueError | None) -> Exception:
+def explained(error: Exception, args: Mapping[str, Any]) -> Exception:
     """An error as it is where the package raised it in words, or a function of the user did.
 
     Any other is one of a library or of Python itself: parts of the Datasets that were given are
-    missing, or do not fit together. ``changed`` says which, if that is known. Results that remember
-    their parts, and have all of them, are not to blame.
+    missing, or do not fit together. Results that remember their parts are not to blame: those that
+    have not all of them are refused.
     """
     results = {key: args[key] for key in args if key not in TABLES and _holds_results(args[key])}
-    steps = list(_instructions(error))
-    code, instruction = steps[-1]
-    raised = opname[code.co_code[instruction]] == "RAISE_VARARGS" and not isinstance(error, RAW)
-    lost = _lost_part(error)
-    worded = code.co_filename.startswith(PACKAGE) and raised and lost is None
+    steps, lost = extract_tb(error.__traceback__), _lost_part(error)
+    raised = str(steps[-1].line).startswith("raise ") and not isinstance(error, RAW)
+    worded = steps[-1].filename.startswith(PACKAGE) and raised and lost is None
     if (
         worded
         or not (results and isinstance(error, DAMAGE))
-        or not all(_is_library(frame_code.co_filename) for frame_code, _ in steps)
+        or not all(_is_library(step.filename) for step in steps)
+        or (lost is None and all(map(_remembers, results.values())))
     ):
-        return error
-    if changed is not None:
-        return changed
-    if lost is None and all(map(_remembers, results.values())):
         return error
     if any(isinstance(data, xr.Dataset) and lost in data.data_vars for data in results.values()):
         lost = f"{lost}_se"
@@ -248,14 +242,6 @@ def explained(error: Exception, args: Mapping[str, Any], changed: ValueError | N
         + (f"{lost!r} is missing.{advice}" if lost else f"parts do not fit together ({what}).")
         + " Make it again, and keep all of its variables, coordinates, dimensions and attributes."
     )
-
-
-def _instructions(error: Exception) -> Iterator[tuple[CodeType, int]]:
-    """The code that an error came through, and the instruction of each."""
-    step = error.__traceback__
-    while step is not None:
-        yield step.tb_frame.f_code, step.tb_lasti
-        step = step.tb_next
 
 
 def _is_library(file: str) -> bool:

@@ -679,10 +679,14 @@ def test_conditioning_of_other_rows_is_refused(rng):
 )
 @pytest.mark.parametrize("verb", ["confband", "confint", "summary", "tidy", "vcov", "plots.effect"])
 def test_edited_effects_are_refused(effect, edit, said, verb):
-    """reliability.md 10 and 21: other bands, NaN, or errors from inside xarray."""
+    """reliability.md 10 and 21: other bands, NaN, or errors from inside xarray.
+
+    Of a file, of which no more is known; others are refused before a function looks at them.
+    """
     more = ("x0",) if verb in ("vcov", "plots.effect") else ()
-    with pytest.raises(ValueError, match=said):
-        attrgetter(verb)(rs)(edit(effect), *more)
+    for edited, text in ((as_of_a_file(edit(effect)), said), (edit(effect), "must")):
+        with pytest.raises(ValueError, match=text):
+            attrgetter(verb)(rs)(edited, *more)
 
 
 @pytest.mark.parametrize(
@@ -696,8 +700,9 @@ def test_edited_effects_are_refused(effect, edit, said, verb):
 )
 def test_edited_local_effects_are_refused(local, edit, said):
     for verb in (rs.rhale, rs.folds, lambda local: rs.regions(local, 0)):
-        with pytest.raises(ValueError, match=said):
-            verb(edit(local))
+        for edited, text in ((as_of_a_file(edit(local)), said), (edit(local), "must")):
+            with pytest.raises(ValueError, match=text):
+                verb(edited)
 
 
 @pytest.mark.thorough

@@ -132,20 +132,30 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
 @pytest.mark.parametrize(
     ("kind", "damage", "call", "said"),
     [
-        ("pdp", lambda d: d.isel(grid=slice(0, 2)), VERBS["predict"], "its whole grid"),
-        ("pdp", lambda d: d.isel(grid=slice(0, 2)), VERBS["compare"], "its whole grid"),
+        (
+            "pdp",
+            lambda d: d.isel(grid=slice(0, 2)),
+            VERBS["predict"],
+            "dimension grid, in its order",
+        ),
+        (
+            "pdp",
+            lambda d: d.isel(grid=slice(0, 2)),
+            VERBS["compare"],
+            "dimension grid, in its order",
+        ),
         ("pdp", lambda d: d.isel(grid_other=slice(2)), VERBS["confint"], "dimension grid_other"),
         (
             "rhale",
             lambda d: d.drop_vars("moments"),
             VERBS["predict"],
-            "no variable moments",
+            "no variable 'moments'",
         ),
         (
             "rhale",
             lambda d: d.drop_vars("moments"),
             VERBS["summary"],
-            "no variable moments",
+            "no variable 'moments'",
         ),
         ("rhale", lambda d: d.drop_vars("spread"), VERBS["summary"], "'spread'"),
         ("std_error", lambda d: d.drop_vars("effect_se"), VERBS["confband"], r"std_error\(effect"),
@@ -159,7 +169,7 @@ def test_damages_end_in_numbers_or_in_words(made, of_file):
             "pdp",
             lambda d: d.isel(grid_other=slice(None, None, -1)),
             VERBS["confband"],
-            "roots of its variances",
+            "rows in another order than columns",
         ),
     ],
 )
