@@ -139,7 +139,7 @@ def with_errors(
     groups = request.groups
     if model:
         return std_error(
-            effect, local, groups=groups, model=request.model, X=request.X, progress=False
+            effect, local, groups=groups, model=request.parametric, X=request.X, progress=False
         )
     if groups is None:
         return effect

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model, ModelError
+from rhale_stats.models.parametric import Parametric, parametric
 from rhale_stats.models.sample import Sample, columns_and_levels
 from rhale_stats.models.table import Table
 from rhale_stats.outcome.cross_fitting import groups_and_outcome
@@ -212,6 +214,11 @@ class ExplainRequest(Sample):
     predicted: FloatArray
     output_label: str
     row_seconds: float
+
+    @cached_property
+    def parametric(self) -> Parametric:
+        """The model with its parameters, for all errors that hold them."""
+        return parametric(self.model)
 
     @property
     def axes(self) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -222,9 +223,16 @@ class Parametric:
 
         return versions, table.data
 
-    def is_of_rows(self, table: Table) -> bool:
+    def is_of_rows(self, X: Any) -> bool:
         """Whether the model was fitted to these rows, as far as it is known."""
-        return self.influence is not None and len(self.influence) == table.n_rows
+        return self.influence is not None and len(self.influence) == as_table(X).n_rows
+
+    @cached_property
+    def influence_on_directions(self) -> FloatArray | None:
+        """Influence of every row of the fit on the `directions`; None where it is not known."""
+        if self.influence is None:
+            return None
+        return np.asarray(self.influence @ np.linalg.pinv(self.directions()))
 
     def fingerprint(self) -> str:
         """Checksum of the parameters and their covariance."""
@@ -287,6 +295,7 @@ class _FromResults(Parametric):
         self.influence = influence_of(self._inner, self.params, self.design)
         self.row_factor = row_factor(self._inner, len(self.params), robust=self.robust)
         self.groups = _clusters(self._inner)
+        self._asked: tuple[Any, bool] = None, False
 
     def _covariance(self) -> FloatArray:
         """Covariance of the parameters, of what is estimable."""
@@ -330,7 +339,14 @@ class _FromResults(Parametric):
         ask, data = predict_of(self.results, table.data, predict)
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 
-    def is_of_rows(self, table: Table) -> bool:
+    def is_of_rows(self, X: Any) -> bool:
+        # Asked often of the same table, whose predictions may take long.
+        if self._asked[0] is not X:
+            self._asked = X, self._predicts(as_table(X))
+        return self._asked[1]
+
+    def _predicts(self, table: Table) -> bool:
+        """Whether predictions for these rows are those of the fit."""
         if len(self._inner.model.endog) != table.n_rows:
             return False
         ask, data = predict_of(self.results, table.data)
@@ -369,7 +385,7 @@ class Fitted(NamedTuple):
 
         A robust covariance is then taken as it was fitted; with other groups it is made again.
         """
-        if groups is not None or not self.model.is_of_rows(as_table(self.X)):
+        if groups is not None or not self.model.is_of_rows(self.X):
             return self, groups
         fit_groups = self.model.groups if self.uncertainty == "both" else None
         return self._replace(as_fitted=self.model.robust), fit_groups
@@ -397,10 +413,9 @@ class Fitted(NamedTuple):
 
         None where it is not known, or where the rows are others.
         """
-        influence = self.model.influence
-        if influence is None or not self.model.is_of_rows(as_table(self.X)):
+        if self.model.influence is None or not self.model.is_of_rows(self.X):
             return None
-        return np.asarray(influence @ np.linalg.pinv(self.model.directions()))
+        return self.model.influence_on_directions
 
     def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
         """Local effects, or what else has rows, with the number of every row in ``X``."""

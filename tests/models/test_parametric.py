@@ -150,9 +150,9 @@ def test_degrees_of_freedom_are_those_of_the_fit():
 def test_rows_and_clusters_of_the_fit_are_known():
     clustered = parametric(smf.ols("z ~ a", DATA).fit(**BY_GROUP))
     assert list(clustered.groups) == list(DATA.group)
-    assert clustered.is_of_rows(as_table(DATA[["a"]]))
-    assert not clustered.is_of_rows(as_table(DATA[["a"]].iloc[::-1]))
-    assert not clustered.is_of_rows(as_table(DATA[["a"]].iloc[:50]))
+    assert clustered.is_of_rows(DATA[["a"]])
+    assert not clustered.is_of_rows(DATA[["a"]].iloc[::-1])
+    assert not clustered.is_of_rows(DATA[["a"]].iloc[:50])
     assert parametric(fitted("GEE")).groups is not None
     assert parametric(fitted("OLS")).groups is None
 
