@@ -121,15 +121,14 @@ def _by_counting(x: NDArray[np.float64], order: NDArray[np.int64]) -> bool:
         per_unit = np.float64(2.0**32 - 2) / (x.max() - low)
     if not 0 < per_unit < np.inf:
         return False
-    halves, buffer = np.empty((2, len(x)), dtype=np.uint16), np.empty(BLOCK_ROWS)
+    keys, buffer = np.empty(len(x), dtype=np.uint32), np.empty(BLOCK_ROWS)
     for begin in range(0, len(x), BLOCK_ROWS):
-        lower, upper = halves[:, begin : begin + BLOCK_ROWS]
-        place = np.subtract(x[begin : begin + BLOCK_ROWS], low, out=buffer[: len(lower)])
-        np.multiply(place, per_unit, out=place)
-        number = place.astype(np.int64)
-        lower[:], upper[:] = number & 0xFFFF, number >> 16
-    by_lower = np.argsort(halves[0], kind="stable")
-    by_upper = np.argsort(halves[1].take(by_lower), kind="stable")
+        block = x[begin : begin + BLOCK_ROWS]
+        place = np.subtract(block, low, out=buffer[: len(block)])
+        keys[begin : begin + BLOCK_ROWS] = np.multiply(place, per_unit, out=place)
+    by_lower = np.argsort(keys.astype(np.uint16), kind="stable")
+    upper = (keys >> 16).astype(np.uint16)
+    by_upper = np.argsort(upper.take(by_lower), kind="stable")
     by_lower.take(by_upper, out=order, mode="clip")
     return True
 
