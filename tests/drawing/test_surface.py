@@ -9,6 +9,7 @@ import pytest
 from matplotlib.patches import Rectangle
 
 import rhale_stats as rs
+from tests.helpers import as_of_a_file
 
 
 @pytest.fixture
@@ -104,7 +105,7 @@ def test_h_statistics_without_pairs_and_on_given_axes(frame):
     with pytest.raises(ValueError, match="2 matplotlib Axes, bars, then pairs; got 1"):
         rs.plots.h_statistics(with_pairs, own[:1])
     with pytest.raises(ValueError, match="this one has no h2_overall"):
-        rs.plots.h_statistics(found.drop_vars("h2_overall"))
+        rs.plots.h_statistics(as_of_a_file(found.drop_vars("h2_overall")))
     with pytest.raises(TypeError, match="got NoneType"):
         rs.plots.h_statistics(None)
 

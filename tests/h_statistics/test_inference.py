@@ -542,7 +542,7 @@ def test_bad_input(rng):
     with pytest.raises(ValueError, match="takes what h_statistic returned alone"):
         rs.bootstrap(kept, kept)
     with pytest.raises(ValueError, match="must be as h_statistic returned it"):
-        rs.bootstrap(kept.isel(feature=[0, 1], feature_other=[0, 1]))
+        rs.bootstrap(as_of_a_file(kept.isel(feature=[0, 1], feature_other=[0, 1])))
     with pytest.raises(ValueError, match="rebin and studentize must be False"):
         rs.bootstrap(kept, rebin=True)
     with pytest.raises(ValueError, match="groups must have one entry for each of 30 rows of X"):

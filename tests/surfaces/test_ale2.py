@@ -10,7 +10,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats.models import differences
 from rhale_stats.surfaces.inference import size
-from tests.helpers import in_cells, in_turn, rows_of_probe
+from tests.helpers import as_of_a_file, in_cells, in_turn, rows_of_probe
 
 
 def product(X):
@@ -490,6 +490,6 @@ def test_a_file_and_a_part_are_still_surfaces(frame, pair, tmp_path):
     stacked = xr.concat([found, 2 * found], "model")["surface"]
     assert stacked.sizes == {"model": 2, **found["surface"].sizes}
     with pytest.raises(ValueError, match="must have the rows that it was made from"):
-        rs.std_error(found.isel(edge_a=slice(-1)))
+        rs.std_error(as_of_a_file(found.isel(edge_a=slice(-1))))
     with pytest.raises(ValueError, match=r"must (be whole|have the rows that it was made from)"):
         rs.std_error(found.isel(edge_b=slice(1, None)))

@@ -13,7 +13,7 @@ from rhale_stats.arrays.second_order import edges_of
 from rhale_stats.arrays.skewness import Skewness
 from rhale_stats.surfaces import inference as module
 from rhale_stats.surfaces.inference import SurfaceRows, errors_of, size
-from tests.helpers import bins_of_rows, in_cells, sizes_of_blocks
+from tests.helpers import as_of_a_file, bins_of_rows, in_cells, sizes_of_blocks
 
 
 def model(X):
@@ -178,7 +178,7 @@ def test_bad_input(surface, rng):
     with pytest.raises(ValueError, match="its cells count 500 second differences.*400"):
         rs.std_error(surface.isel(obs=slice(400)))
     with pytest.raises(ValueError, match="no second_difference"):
-        rs.std_error(surface.drop_vars("second_difference"))
+        rs.std_error(as_of_a_file(surface.drop_vars("second_difference")))
     with pytest.raises(ValueError, match="groups must hold at least two different groups; got 1"):
         rs.std_error(surface, groups=np.zeros(500))
     with pytest.raises(ValueError, match=r"groups must have one entry for each of 500 rows"):
@@ -397,7 +397,7 @@ def test_what_was_given_with_rows_of_another_surface_is_refused():
     with pytest.raises(ValueError, match="surface must have the rows that it was made from"):
         rs.std_error(moved)
     with pytest.raises(ValueError, match="returns, with its rows; this one has no x_a, x_b"):
-        rs.std_error(found.drop_vars(["x_a", "x_b"]))
+        rs.std_error(as_of_a_file(found.drop_vars(["x_a", "x_b"])))
     for method in ("normal", "percentile", "basic"):
         boot = rs.bootstrap(found, n_resamples=20, rng=0) if method != "normal" else None
         ends = rs.confint(found, boot, method=method)
