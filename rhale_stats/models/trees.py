@@ -130,7 +130,15 @@ class LeafTable:
         ends = np.cumsum([0, *n_words]).tolist()
         self._words = [slice(*pair) for pair in pairwise(ends)]
         self._levels = {int(self._feature[node]) for node in self._codes}
-        self._cuts = [self._cuts_of(number) for number in range(int(self._feature.max()) + 1)]
+        # Thresholds of every input, or numbers of the categories that nodes list.
+        self._cuts = []
+        for number in range(int(self._feature.max()) + 1):
+            nodes = np.flatnonzero(self._feature == number)
+            cuts = np.unique(self._threshold[nodes])
+            if number in self._levels:
+                most = max(int(self._codes[node][0].max(initial=0)) for node in nodes.tolist())
+                cuts = np.arange(most + 1.0)
+            self._cuts.append(cuts)
 
     @property
     def n_bytes(self) -> int:
@@ -140,14 +148,6 @@ class LeafTable:
     def _n_intervals(self, number: int) -> int:
         """Intervals of an input, with that of missing values."""
         return len(self._cuts[number]) + 2 if number < len(self._cuts) else 1
-
-    def _cuts_of(self, number: int) -> FloatArray:
-        """Thresholds of an input, or numbers of the categories that nodes list."""
-        nodes = np.flatnonzero(self._feature == number)
-        if number in self._levels:
-            most = max(int(self._codes[node][0].max(initial=0)) for node in nodes.tolist())
-            return np.arange(most + 1.0)
-        return np.unique(self._threshold[nodes])
 
     def intervals(self, number: int, x: FloatArray) -> IntArray:
         """Intervals of values of an input; the last is that of missing ones."""
@@ -221,7 +221,12 @@ class LeafTable:
         for nodes, left, right in self._descent(self._begins[begin:end]):
             inside[left - first] = inside[right - first] = inside[nodes - first]
             splits = self._feature[nodes] == number
-            goes_left = self._goes_left(nodes[splits], n_intervals - 1)
+            # Whether nodes send categories, and missing values behind them, to the left.
+            goes_left = np.zeros((splits.sum(), n_intervals), dtype=bool)
+            for row, node in zip(goes_left, nodes[splits].tolist(), strict=True):
+                codes, listed_left = self._codes[node]
+                row[:-1] = np.isin(np.arange(n_intervals - 1), codes) == listed_left
+            goes_left[:, -1] = self._missing_left[nodes[splits]]
             inside[left[splits] - first] &= goes_left
             inside[right[splits] - first] &= ~goes_left
         is_leaf = self._feature[first:last] < 0
@@ -231,14 +236,6 @@ class LeafTable:
         bits[slot] = inside[is_leaf]
         packed = np.packbits(bits, axis=0, bitorder="little").reshape(-1, BITS // 8, n_intervals)
         return np.ascontiguousarray(packed.transpose(0, 2, 1)).view("<u8")[..., 0]
-
-    def _goes_left(self, nodes: IntArray, n_levels: int) -> NDArray[np.bool_]:
-        """Whether nodes send categories, and missing values behind them, to the left."""
-        left = np.empty((len(nodes), n_levels), dtype=bool)
-        for row, node in enumerate(nodes.tolist()):
-            codes, listed_left = self._codes[node]
-            left[row] = np.isin(np.arange(n_levels), codes) == listed_left
-        return np.column_stack([left, self._missing_left[nodes]])
 
     def rows(self, x: FloatArray) -> LeafRows:
         """Rows of inputs (row, input) with the leaves that they are in."""
