@@ -176,30 +176,23 @@ def confint(ensemble: xr.Dataset, boot: object, level: float, method: str | None
     variables = {}
     for name in estimated(ensemble):
         facts = facts_of(ensemble, name, of_rows=chosen == "normal")
+        centre = centre_of(ensemble, name)
         if chosen == "normal":
             se, degrees = errors(ensemble, name), degrees_of(ensemble, name)
-            estimate = Estimate(centre_of(ensemble, name), facts, se, degrees, log=name in SIZES)
+            estimate = Estimate(centre, facts, se, degrees, log=name in SIZES)
             ends, how = by_errors(estimate, level)
         else:
-            ends, how = _by_members(ensemble, name, level, chosen)
+            members, how = scaled(ensemble, name), HOW[chosen]
+            how += ", scaled to all rows" * (origin.kind == SUBSAMPLES)
+            if chosen == "hdi":
+                ends = shortest(members, level)
+            elif chosen == "eti":
+                ends = intervals.equal_tailed(members, level)
+            else:
+                ends = intervals.of_replicates(members, centre, level, chosen)
+            ends = np.maximum(ends, 0.0) if name in SIZES else ends
         variables[f"{name}_ci"] = _said(interval(facts, ends, level, how), origin)
     return ensemble.assign(variables).assign_coords(BOUNDS)
-
-
-def _by_members(
-    ensemble: xr.Dataset, name: str, level: float, method: str
-) -> tuple[FloatArray, str]:
-    """Ends (..., 2) of the intervals of one estimate by its members, and how they are made."""
-    values = scaled(ensemble, name)
-    if method == "hdi":
-        ends = shortest(values, level)
-    elif method == "eti":
-        ends = intervals.equal_tailed(values, level)
-    else:
-        ends = intervals.of_replicates(values, centre_of(ensemble, name), level, method)
-    is_scaled = origin_of(ensemble).kind == SUBSAMPLES
-    how = f"{HOW[method]}, scaled to all rows" if is_scaled else HOW[method]
-    return np.maximum(ends, 0.0) if name in SIZES else ends, how
 
 
 def shortest(draws: FloatArray, level: float) -> FloatArray:

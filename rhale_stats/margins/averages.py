@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,6 @@ from rhale_stats.margins.contrasts import (
     contrasts_of,
     datagrid,
     elasticity,
-    pairs_of_levels,
     text_of,
 )
 from rhale_stats.margins.tables import estimates, labelled_combinations
@@ -384,7 +384,9 @@ def _terms(
                     for number, text in enumerate(texts)
                 ]
                 continue
-            for low, high in pairs_of_levels(len(texts), contrast):
+            numbers = range(len(texts))
+            pairs: Any = {"sequential": pairwise(numbers), "pairwise": combinations(numbers, 2)}
+            for low, high in pairs.get(contrast, ((0, number) for number in numbers[1:])):
                 text = text_of(comparison).format(low=texts[low], high=texts[high])
                 values = compared(curves[:, high], curves[:, low], comparison, averaged, name)
                 out.append(_Term(name, COMPARISON, text, values, null))

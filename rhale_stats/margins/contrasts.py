@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import combinations, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -133,15 +133,6 @@ def changes_of(
     text = text_of(comparison).format(low=texts[0], high=texts[1])
     text = difference if comparison == "difference" and difference else text
     return np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape), text
-
-
-def pairs_of_levels(n_levels: int, contrast: str) -> list[tuple[int, int]]:
-    """Numbers of the levels that are compared, (low, high)."""
-    if contrast == "sequential":
-        return [(number - 1, number) for number in range(1, n_levels)]
-    if contrast == "pairwise":
-        return list(combinations(range(n_levels), 2))
-    return [(0, number) for number in range(1, n_levels)]
 
 
 def compared(

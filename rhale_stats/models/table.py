@@ -406,7 +406,13 @@ class Table:
             values = self.series(position).array[numbers].copy()
         for (place, _), versions in zip(some, joined, strict=True):
             values[place] = versions
-        return as_column(self.as_held(position, values))
+        # Whole numbers in the type of a column of integers.
+        dtype = self.series(position).dtype
+        if pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype):
+            held = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
+            whole = _whole_as(held, getattr(dtype, "numpy_dtype", dtype))
+            values = values if whole is held else pd.Series(whole, dtype=dtype).array
+        return as_column(values)
 
     def stored(self, position: int, columns: Sequence[Values]) -> list[Values]:
         """Versions of a column as the table holds them: single precision rounds; dates are days."""
@@ -415,15 +421,6 @@ class Table:
         if not isinstance(self.data, np.ndarray) or self.data.dtype == np.float64:
             return list(columns)
         return [np.asarray(column).astype(self.data.dtype).astype(np.float64) for column in columns]
-
-    def as_held(self, position: int, values: Any) -> Any:
-        """Values for a column: whole numbers in the type of a column of integers."""
-        dtype = self.series(position).dtype
-        if not (pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype)):
-            return values
-        numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
-        whole = _whole_as(numbers, getattr(dtype, "numpy_dtype", dtype))
-        return values if whole is numbers else pd.Series(whole, dtype=dtype).array
 
     @cached_property
     def is_of_floats(self) -> bool:

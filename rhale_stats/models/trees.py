@@ -350,7 +350,12 @@ class LeafTable:
                 if row is None:
                     sums += table[0, version if choice is None else version[choice]]
                 elif choice is None:
-                    _add_rows(sums, table[:, version], row, room)
+                    # In parts that stay in the cache.
+                    at_versions = table[:, version]
+                    for begin in range(0, len(row), len(room)):
+                        some = row[begin : begin + len(room)]
+                        np.take(at_versions, some, axis=0, out=room[: len(some)], mode="clip")
+                        sums[begin : begin + len(some)] += room[: len(some)]
                 else:
                     sums += table.take(row[:, None] * table.shape[1] + version[choice])
 
@@ -388,11 +393,3 @@ def _in_blocks(of_block: Callable[[slice], None], n_rows: int) -> None:
 def _common(masks: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
     """Bits of all masks, in the first of them."""
     return reduce(iand, masks)
-
-
-def _add_rows(out: FloatArray, table: FloatArray, row: IntArray, room: FloatArray) -> None:
-    """Add rows of a table, by their numbers, in parts that stay in the cache."""
-    for begin in range(0, len(row), len(room)):
-        some = row[begin : begin + len(room)]
-        np.take(table, some, axis=0, out=room[: len(some)], mode="clip")
-        out[begin : begin + len(some)] += room[: len(some)]
