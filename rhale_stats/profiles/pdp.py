@@ -19,7 +19,6 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.chunks import of_all
 from rhale_stats.models.chunked import (
-    Glance,
     chunks_of,
     glance,
     places_of,
@@ -319,13 +318,11 @@ def ice(
         beside = {} if derivative else _beside(inputs, quotients, axis, mean, chosen)
         n_outputs = len(mean.estimates["curve"])
         each = np.full((n_outputs, len(axis.grid), inputs.table.n_rows), np.nan)
-        first, rows = 0, np.flatnonzero(inputs.with_curve(axis))
-        for curves in curves_kept:
-            block = rows[first : first + curves.shape[1]]
-            first += curves.shape[1]
+        if curves_kept:
+            curves = np.concatenate(curves_kept, axis=1)
             if chosen != "none":
-                curves = curves - (curves @ mean.centre)[..., None]
-            each[:, :, block] = curves.transpose(0, 2, 1)
+                curves -= (curves @ mean.centre)[..., None]
+            each[:, :, inputs.with_curve(axis)] = curves.transpose(0, 2, 1)
         estimates.append(mean.estimates | beside | {"ice": each})
     out = inputs.labelled(axes, estimates, quotients, method="ice", centering=chosen)
     out = inputs.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
@@ -459,12 +456,33 @@ def pdp_in_chunks(
     seen = glance(chunks)
     without_weights = replace(options, weights=None)
     inputs = ProfileInputs.used(seen.sample, features, without_weights, _numbers)
-    _check_numbers(inputs, seen)
+    columns = list(zip(inputs.names, inputs.positions, strict=True))
+    for name, position in columns:
+        if not inputs.table.is_numeric(position):
+            raise TypeError(
+                f"features must be columns of numbers where X is in chunks; column {name!r} holds "
+                f"levels, which need all rows at once. Take a sample of the rows for it."
+            )
+        if seen.n_bad[position]:
+            raise ValueError(
+                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
+                f"{sum(seen.lengths)} rows. Drop these rows before the call."
+            )
     weights = None
     if options.weights is not None:
         weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
     own_grids = grids(grid, inputs.names, inputs.table.names)
-    axes = _axes(inputs, seen, chunks, weights, own_grids, n_grid, grid_kind)
+    free = [p for name, p in columns if name not in own_grids and seen.low[p] < seen.high[p]]
+    # Of all rows, or a summary of very many.
+    places, axes = places_of(chunks, seen.lengths, free, weights) if free else {}, []
+    for name, position in columns:
+        points = np.zeros(0)
+        if name in own_grids:
+            points = as_edges(own_grids[name], f"grid of feature {name!r}")
+        elif position in places:
+            points = grid_of(*places[position], n_grid, grid_kind)
+        x, integers = inputs.table.column(position), name not in own_grids
+        axes.append(inputs.axis_of_numbers(name, position, x, points, integers=integers))
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
     sums = of_all(each, partial(_sums_of, varying, options.weight_kind), _sums_of_all)
@@ -515,49 +533,6 @@ def _numbers(table: Any) -> list[int]:
             f"for their curves."
         )
     return chosen
-
-
-def _check_numbers(inputs: ProfileInputs, seen: Glance) -> None:
-    """Raise for features that are not numbers, or have no value in some row."""
-    for name, position in zip(inputs.names, inputs.positions, strict=True):
-        if not inputs.table.is_numeric(position):
-            raise TypeError(
-                f"features must be columns of numbers where X is in chunks; column {name!r} holds "
-                f"levels, which need all rows at once. Take a sample of the rows for it."
-            )
-        if seen.n_bad[position]:
-            raise ValueError(
-                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
-                f"{sum(seen.lengths)} rows. Drop these rows before the call."
-            )
-
-
-def _axes(
-    inputs: ProfileInputs,
-    seen: Glance,
-    chunks: Sequence[Any],
-    weights: Any,
-    own_grids: dict[str, Any],
-    n_grid: int,
-    grid_kind: str,
-) -> list[ProfileAxis]:
-    """The features with grids from all rows, or from a summary of very many."""
-    free = [
-        position
-        for name, position in zip(inputs.names, inputs.positions, strict=True)
-        if name not in own_grids and seen.low[position] < seen.high[position]
-    ]
-    places = places_of(chunks, seen.lengths, free, weights) if free else {}
-    out = []
-    for name, position in zip(inputs.names, inputs.positions, strict=True):
-        grid = np.zeros(0)
-        if name in own_grids:
-            grid = as_edges(own_grids[name], f"grid of feature {name!r}")
-        elif position in places:
-            grid = grid_of(*places[position], n_grid, grid_kind)
-        x, integers = inputs.table.column(position), name not in own_grids
-        out.append(inputs.axis_of_numbers(name, position, x, grid, integers=integers))
-    return out
 
 
 # --- in a worker ----------------------------------------------------------------------------------
