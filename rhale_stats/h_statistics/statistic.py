@@ -27,6 +27,7 @@ from rhale_stats.h_statistics.estimates import (
     KEPT_BYTES,
     KINDS,
     METHOD,
+    OTHER,
     dataset,
     from_ale,
     from_partial_dependence,
@@ -410,12 +411,10 @@ def h_statistic(
         dataset(squares, weighted, number, pairwise=pairwise, keep=influence == KEPT)
         for number in range(len(squares.least))
     ]
-    if pairwise and chosen.size is not None:
-        parts = [
-            part.assign(h_screening=variable("h_screening", size, H_STATISTICS))
-            for part, size in zip(parts, np.moveaxis(chosen.size, -1, 0), strict=True)
-        ]
     out = stack(parts, OUTPUT)
+    if pairwise and chosen.size is not None:
+        size, dims = np.moveaxis(chosen.size, -1, 0), (OUTPUT, "feature", OTHER)
+        out["h_screening"] = variable("h_screening", size, H_STATISTICS, dims)
     out = out.assign_coords(
         obs=used.obs, row=("obs", rows, {"long_name": "number of the row", "units": "1"})
     )
@@ -437,8 +436,8 @@ def h_statistic(
         "n_pairs_left_out": chosen.left_out,
         "pair_seed": chosen.seed,
         **sample.facts,
-        "n_model_calls": quotients.n_calls,
-        "n_model_rows": quotients.n_rows,
+        "n_model_calls": quotients.outputs.n_calls,
+        "n_model_rows": quotients.outputs.n_rows,
     }
     if kind == "ale":
         out.attrs["bin_rule"], out.attrs["bin_parameters"] = describe(rule)

@@ -93,16 +93,6 @@ class DifferenceQuotients:
         self._batch_rows = batch_rows
 
     @property
-    def n_calls(self) -> int:
-        """How often the model was called."""
-        return self.outputs.n_calls
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in all calls of the model."""
-        return self.outputs.n_rows
-
-    @property
     def precision(self) -> float:
         """Precision of the outputs of the model, as far as it is known."""
         return self.outputs.precision

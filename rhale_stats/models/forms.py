@@ -351,15 +351,13 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableForm
             f"has {text}. Select, stack or drop before the call, as in X[['a', 'b']]."
         )
     ((row,),) = distinct
-    frame = framed({name: _column_of(X[name].values) for name in X.data_vars}, X.sizes[row])
+    frame, form = read_columns({name: X[name].values for name in X.data_vars}, parameter)
     labelled = _label_rows(frame, X, row)
     frame.attrs = _attributes(X.attrs, {name: X[name].attrs for name in X.data_vars})
 
     def give(rows: Any) -> xr.Dataset:
-        data = {
-            name: (row, _own_values(rows.iloc[:, position], X[name].dtype), X[name].attrs)
-            for position, name in enumerate(rows.columns)
-        }
+        columns = form.give(rows).items()
+        data = {name: (row, values, X[name].attrs) for name, values in columns}
         return xr.Dataset(data, attrs=X.attrs)
 
     return frame, TableFormat("xarray Dataset", give, labelled=labelled)
@@ -431,13 +429,10 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Tabl
         raise TypeError(
             f"{parameter} must hold plain values; got a masked array. Fill it or drop these rows."
         )
-    frame = framed({name: _column_of(X[name]) for name in names}, len(X))
+    frame, form = read_columns({name: X[name] for name in names}, parameter)
 
     def give(rows: Any) -> NDArray[Any]:
-        columns = {
-            str(name): _own_values(rows.iloc[:, position], X.dtype[name])
-            for position, name in enumerate(rows.columns)
-        }
+        columns = form.give(rows)
         out = np.empty(len(rows), [(name, values.dtype) for name, values in columns.items()])
         for name, values in columns.items():
             out[name] = values

@@ -173,11 +173,7 @@ class ReadModel:
         self._outputs, self._model = outputs, model
         self._rows: tuple[Any, Any] = None, None
         self._terms: Any = LeafTable(model) if isinstance(model, Trees) else LinearTerms(model)
-
-    @property
-    def source(self) -> str:
-        """What the answers are read from."""
-        return str(self._terms.source)
+        self.source: str = self._terms.source
 
     @classmethod
     def checked(cls, outputs: Outputs, table: Table) -> ReadModel | None:

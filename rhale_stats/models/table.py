@@ -62,14 +62,6 @@ def readings_of(frame: pd.DataFrame) -> tuple[dict[int, Reading], list[str]]:
     return readings, lines
 
 
-def is_nested(column: pd.Series[Any]) -> bool:
-    """Whether a column holds lists, records, arrays or complex numbers."""
-    if not pd.api.types.is_object_dtype(column.dtype):
-        return pd.api.types.is_complex_dtype(column.dtype)
-    values = column.dropna()
-    return len(values) > 0 and isinstance(values.iloc[0], list | dict | set | np.ndarray)
-
-
 def _reading(column: pd.Series[Any]) -> Reading | None:
     """Placeholders are missing values if most of the distinct values are none."""
     try:
@@ -319,8 +311,12 @@ class Table:
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
 
     def is_nested(self, position: int) -> bool:
-        """Whether a column holds lists, records or arrays, which have no effect of their own."""
-        return is_nested(self.series(position))
+        """Whether a column holds lists, records, arrays or complex numbers: it has no effect."""
+        column = self.series(position)
+        if not pd.api.types.is_object_dtype(column.dtype):
+            return pd.api.types.is_complex_dtype(column.dtype)
+        values = column.dropna()
+        return len(values) > 0 and isinstance(values.iloc[0], list | dict | set | np.ndarray)
 
     def is_key(self, position: int) -> bool:
         """Whether a column has more than one level for every two rows: an identifier."""

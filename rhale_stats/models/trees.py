@@ -124,8 +124,12 @@ class LeafTable:
         n_words = -(-n_leaves // BITS)
         before = BITS * (np.cumsum(n_words) - n_words) - (np.cumsum(n_leaves) - n_leaves)
         self._slot = np.cumsum(is_leaf) - 1 + np.repeat(before, np.diff(self._begins))
-        self._column = [tree.column for tree in trees]
         self._values = [np.ascontiguousarray(tree.value[tree.feature < 0].T) for tree in trees]
+        # The sums that each tree adds to.
+        self._sums = [
+            slice(tree.column, tree.column + len(values))
+            for tree, values in zip(trees, self._values, strict=True)
+        ]
         self._used = [np.unique(tree.feature[tree.feature >= 0]).tolist() for tree in trees]
         ends = np.cumsum([0, *n_words]).tolist()
         self._words = [slice(*pair) for pair in pairwise(ends)]
@@ -253,7 +257,7 @@ class LeafTable:
             columns = [column[rows].astype(np.intp) for column in intervals]
             for tree, values in enumerate(self._values):
                 leaf = self._leaf(tree, columns)
-                totals[self._sums_of(tree), rows] += values.take(leaf, axis=1)
+                totals[self._sums[tree], rows] += values.take(leaf, axis=1)
                 if leaves:
                     leaves[tree][rows] = leaf
 
@@ -277,7 +281,7 @@ class LeafTable:
             places = None if choice is None else choice[part]
             level = np.zeros((len(out), part.stop - part.start))
             for tree in trees:
-                sums = self._sums_of(tree)
+                sums = self._sums[tree]
                 leaf = rows.leaves[tree][part] if rows.leaves else self._leaf(tree, columns)
                 if places is not None and n_places <= MAX_PLACES:
                     self._add_changes(out[sums, part], tree, columns, leaf, moved, places)
@@ -289,10 +293,6 @@ class LeafTable:
 
         _in_blocks(of_block, out.shape[1])
         return out
-
-    def _sums_of(self, tree: int) -> slice:
-        """The sums that a tree adds to."""
-        return slice(self._column[tree], self._column[tree] + len(self._values[tree]))
 
     def _add_changes(
         self,
@@ -339,10 +339,10 @@ class LeafTable:
             columns = [*(moved[n] for n in moving), *(intervals[n] for n in others)]
             bits = [mask.take(column) for mask, column in zip(masks, columns, strict=True)]
             # Rows share few sets of leaves, and versions few pieces: found without a sort.
-            version, parts = pd.factorize(_common(bits[: len(moving)]))
+            version, parts = pd.factorize(reduce(iand, bits[: len(moving)]))
             row, patterns = None, ALL
             if others:
-                row, patterns = pd.factorize(_common(bits[len(moving) :]))
+                row, patterns = pd.factorize(reduce(iand, bits[len(moving) :]))
             number = _number(patterns[:, None] & parts)
             for sums, values in zip(out, self._values[tree], strict=True):
                 # The last is that of no leaf.
@@ -367,7 +367,7 @@ class LeafTable:
         leaf = np.full(1, -1)
         for first, masks in self._words_of(tree, used):
             bits = [mask.take(intervals[n]) for n, mask in zip(used, masks, strict=True)]
-            number = _number(_common(bits))
+            number = _number(reduce(iand, bits))
             leaf = number if not first else np.where(number < 0, leaf, number + first)
         return leaf
 
@@ -388,8 +388,3 @@ def _in_blocks(of_block: Callable[[slice], None], n_rows: int) -> None:
     """All rows in parts that stay in the cache of a processor, and of many rows in threads."""
     blocks = [slice(begin, min(begin + ROWS, n_rows)) for begin in range(0, n_rows, ROWS)]
     in_threads(of_block, blocks, 1 if len(blocks) < BLOCKS_IN_THREADS else cpus())
-
-
-def _common(masks: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Bits of all masks, in the first of them."""
-    return reduce(iand, masks)

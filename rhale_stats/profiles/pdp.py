@@ -500,11 +500,11 @@ def pdp_in_chunks(
         origin = curves[:, 0].mean(axis=1)
         empty.append(kernel.MomentsOfOutputs(centre, levels, not rows.counts, origin))
     work = partial(_moments_of, model, without_weights, varying, empty)
-    moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
+    moments, errors, n_calls, n_asked = of_all(
+        each, work, _moments_of_all, "chunks of partial dependence", most=2
+    )
     by_name = {}
-    for axis, share, of_axis, error in zip(
-        varying, shares, moments.of_axes, moments.error, strict=True
-    ):
+    for axis, share, of_axis, error in zip(varying, shares, moments, errors, strict=True):
         profiles = of_axis.profiles(axis.grid, rows, centering)
         by_name[axis.name] = _of_profiles(profiles, share) | {"output_error": error}
     n_outputs = max(len(quotients.outputs.labels), 1)
@@ -514,8 +514,8 @@ def pdp_in_chunks(
     out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
     return out.assign_attrs(
         n_rows=n_rows,
-        model_calls=quotients.n_calls + moments.n_calls,
-        model_rows=quotients.n_rows + moments.n_rows,
+        model_calls=quotients.outputs.n_calls + n_calls,
+        model_rows=quotients.outputs.n_rows + n_asked,
         weight_kind="none" if weights is None else options.weight_kind,
         grid_kind=grid_kind,
     )
@@ -546,11 +546,10 @@ def _sums_of(
     axes: Sequence[ProfileAxis], weight_kind: str, chunk: Any, weight: Any
 ) -> _Sums | None:
     """Sums over the rows of one chunk."""
-    rows = _some(chunk, weight, ModelOptions())
-    if rows is None:
+    inputs = _some(chunk, weight, ModelOptions())
+    if inputs is None:
         return None
-    inputs, w = rows
-    n_rows = inputs.table.n_rows
+    n_rows, w = inputs.table.n_rows, inputs.weight
     totals = kernel.Totals.from_weights(w, n_rows, frequency=weight_kind == "frequency")
     at_points = [
         kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * totals.weight
@@ -565,13 +564,8 @@ def _sums_of_all(chunks: Sequence[_Sums]) -> _Sums:
     return sum(n_rows), kernel.Totals.merged(totals), of_axes
 
 
-class _ChunkMoments(NamedTuple):
-    """Moments of all features and their errors, and what they took of the model."""
-
-    of_axes: list[kernel.MomentsOfOutputs]
-    error: list[FloatArray]
-    n_calls: int
-    n_rows: int
+# Moments of all features and their errors, and calls and rows of the model.
+_ChunkMoments: TypeAlias = tuple[list[kernel.MomentsOfOutputs], list[FloatArray], int, int]
 
 
 def _moments_of(
@@ -583,11 +577,10 @@ def _moments_of(
     weight: Any,
 ) -> _ChunkMoments | None:
     """Moments of the ICE curves of one chunk; ``empty`` are those of no rows."""
-    rows = _some(chunk, weight, options)
-    if rows is None:
+    inputs = _some(chunk, weight, options)
+    if inputs is None:
         return None
-    inputs, w = rows
-    quotients = inputs.quotients(model, probe=False)
+    quotients, w = inputs.quotients(model, probe=False), inputs.weight
     of_axes, errors = [], []
     for axis_of_all, of_none in zip(axes, empty, strict=True):
         axis = axis_of_all._replace(x=inputs.table.column(axis_of_all.position))
@@ -598,7 +591,7 @@ def _moments_of(
             largest = np.maximum(largest, error)
         of_axes.append(moments)
         errors.append(largest)
-    return _ChunkMoments(of_axes, errors, quotients.n_calls, quotients.n_rows)
+    return of_axes, errors, quotients.outputs.n_calls, quotients.outputs.n_rows
 
 
 def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
@@ -607,18 +600,15 @@ def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
         for total, part in zip(whole, of_axes, strict=True):
             total.merge(part)
     largest = [np.max(each, axis=0) for each in zip(*errors, strict=True)]
-    return _ChunkMoments(whole, largest, sum(n_calls), sum(n_rows))
+    return whole, largest, sum(n_calls), sum(n_rows)
 
 
-def _some(
-    chunk: Any, weight: Any, options: ModelOptions
-) -> tuple[ProfileInputs, NDArray[np.float64] | None] | None:
-    """The rows of a chunk that have weight, and their weights; None without any."""
+def _some(chunk: Any, weight: Any, options: ModelOptions) -> ProfileInputs | None:
+    """The rows of a chunk that have weight, with their weights; None without any."""
     if not len(chunk):
         return None
     inputs = ProfileInputs.from_table(chunk, options)
     if weight is None:
-        return inputs, None
-    w = np.asarray(weight, dtype=np.float64)
-    has_weight = w > 0
-    return (inputs.take(has_weight), w[has_weight]) if has_weight.any() else None
+        return inputs
+    inputs = replace(inputs, weight=np.asarray(weight, dtype=np.float64))
+    return inputs.take(inputs.present) if inputs.present.any() else None

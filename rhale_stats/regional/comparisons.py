@@ -390,7 +390,7 @@ def finished(
     curve, spread = np.stack([curve_of(rows) for rows in rows_of_nodes(tree)], axis=1)
     if quotients is not None:
         quotients.check_size()
-        n_calls, n_rows = quotients.n_calls, quotients.n_rows
+        n_calls, n_rows = quotients.outputs.n_calls, quotients.outputs.n_rows
     dims, facts = ("node", "grid"), {"method": method, "loss_kind": loss_kind}
     return (
         tree.assign(
