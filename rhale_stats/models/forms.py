@@ -206,7 +206,7 @@ def n_rows_of(X: Any) -> int:
     return len(next(iter(columns.values()), ())) if isinstance(columns, Mapping) else len(columns)
 
 
-def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]:
+def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
     """How rows are brought into the form that a model takes: that of the user, or of its fit.
 
     Models of scikit-learn and the like, which remember the columns of their fit, get these columns
@@ -240,7 +240,7 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]
     if libraries & set(NUMPY_MODELS):
         return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and columns is None
-    return _array if of_fit and form.name != PANDAS.name else as_is
+    return pd.DataFrame.to_numpy if of_fit and form.name != PANDAS.name else as_is
 
 
 def without_arrow(rows: Any) -> Any:
@@ -308,11 +308,7 @@ def _columns_of_fit(
             f"Columns that the model was not fitted with are not given to it: "
             f"{', '.join(map(repr, unknown))}. They have no effect."
         )
-    return lambda rows: rows[present] if isinstance(rows, pd.DataFrame) else rows
-
-
-def _array(rows: Data) -> Any:
-    return rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
+    return lambda rows: rows[present]
 
 
 def plain_answer(answer: Any) -> Any:
