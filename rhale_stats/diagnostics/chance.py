@@ -183,8 +183,18 @@ def sizes_by_chance(
             f"fit must work with columns without information; all {len(replicates)} fits failed: "
             f"{reasons[0]}"
         )
-    by_name = [replicates[number :: len(columns)] for number in range(len(columns))]
-    chance = _over_features(by_name, names, sizes, added=features is None)
+    nothing = xr.full_like(next(made for made in replicates if not isinstance(made, str)), np.nan)
+    each = []
+    for number in range(len(columns)):
+        of_column = replicates[number :: len(columns)]
+        sizes_or_nan = [nothing if isinstance(made, str) else made for made in of_column]
+        failed = [float(isinstance(made, str)) for made in of_column]
+        each.append(xr.concat(sizes_or_nan, "replicate").assign(failed=("replicate", failed)))
+    if features is None:  # over (replicate) alone
+        chance = each[0].drop_vars(IN_FEATURE_UNITS, errors="ignore")
+    else:  # features that were not permuted have no sizes by chance
+        chance = xr.concat(each, pd.Index(names, name="feature"))
+        chance = chance.reindex(feature=feature_names(sizes))
     return _compared(sizes, chance, level).assign_attrs(
         n_resamples=n_resamples,
         chance="added column" if features is None else "permuted columns",
@@ -239,22 +249,6 @@ def _without_information(table: Any, column: Any, rng: np.random.Generator) -> A
 
 def _compared_names(sizes: xr.Dataset) -> list[str]:
     return [name for name in (*IN_OUTPUT_UNITS, *IN_FEATURE_UNITS) if name in sizes]
-
-
-def _over_features(
-    by_name: Sequence[Sequence[_Replicate]], names: Sequence[str], sizes: xr.Dataset, *, added: bool
-) -> xr.Dataset:
-    """Sizes by chance over (replicate, feature), or (replicate) of an added column."""
-    worked = [made for replicates in by_name for made in replicates if not isinstance(made, str)]
-    nothing, each = xr.full_like(worked[0], np.nan), []
-    for replicates in by_name:
-        sizes_or_nan = [nothing if isinstance(made, str) else made for made in replicates]
-        failed = [float(isinstance(made, str)) for made in replicates]
-        each.append(xr.concat(sizes_or_nan, "replicate").assign(failed=("replicate", failed)))
-    if added:
-        return each[0].drop_vars([name for name in IN_FEATURE_UNITS if name in each[0]])
-    # Features that were not permuted have no sizes by chance.
-    return xr.concat(each, pd.Index(names, name="feature")).reindex(feature=feature_names(sizes))
 
 
 def _compared(sizes: xr.Dataset, chance: xr.Dataset, level: float) -> xr.Dataset:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from rhale_stats.arguments.checks import check_choice, check_finite
@@ -188,7 +187,13 @@ def check_unbiased(
     }
     biased = pvalues["bin_error_pvalue_adjusted"] < significance
     within = np.asarray(arrays["heterogeneity_within"], np.float64)
-    verdict = _verdict(of_rows, with_errors["heterogeneity_se"].values, within, biased)
+    bias = of_rows["heterogeneity"].values - within
+    large = biased & (bias > with_errors["heterogeneity_se"].values)
+    n_bins = of_rows.sizes["bin"]
+    n = padded([row.n_effective for row in each_feature(of_rows)], [n_bins])
+    beyond = np.arange(n_bins) >= of_rows["n_bins"].values[:, None]
+    cases = [beyond, ~(n >= TESTED_ROWS), large, biased]
+    verdict = np.select(cases, ["", TOO_FEW, LARGE, BIASED], FINE)
     about = FACTS | DENSITY_FACTS
     added = {name: variable(name, array, **about.get(name, {})) for name, array in arrays.items()}
     for name, values in pvalues.items():
@@ -277,17 +282,6 @@ def _check(row: FeatureResult, rows: Rows, position: int, rng: np.random.Generat
         away_se = np.abs(away) * bin_error.slope_se(ordered, mean, x_mean, tilt)
     # No negative zeros.
     return estimates | {"density_bias": tilt * away + 0.0, "density_bias_se": away_se}
-
-
-def _verdict(
-    effect: xr.Dataset, error: FloatArray, within: FloatArray, biased: NDArray[np.bool_]
-) -> NDArray[np.str_]:
-    """One phrase for each bin; empty beyond the bins of a feature."""
-    large = biased & (effect["heterogeneity"].values - within > error)
-    n = padded([row.n_effective for row in each_feature(effect)], [effect.sizes["bin"]])
-    few = ~(n >= TESTED_ROWS)
-    beyond = np.arange(effect.sizes["bin"]) >= effect["n_bins"].values[:, None]
-    return np.select([beyond, few, large, biased], ["", TOO_FEW, LARGE, BIASED], FINE)
 
 
 @validated

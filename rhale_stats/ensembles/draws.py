@@ -210,7 +210,11 @@ class Draws(NamedTuple):
     @classmethod
     def read(cls, draws: Any, by_chain: bool) -> Draws:
         """Of an array, a mapping, or what ArviZ and xarray hold, checked."""
-        draws = _posterior(draws)
+        # Of what ArviZ holds, its group "posterior" if it has one.
+        if isinstance(draws, xr.DataTree):
+            draws = (draws["posterior"] if "posterior" in draws.children else draws).to_dataset()
+        elif isinstance(getattr(draws, "posterior", None), xr.Dataset):
+            draws = draws.posterior
         alone = not isinstance(draws, Mapping)
         by_name = {"": draws} if alone else draws
         arrays = {str(name): _chained(values, by_chain) for name, values in by_name.items()}
@@ -252,15 +256,6 @@ class Draws(NamedTuple):
             values = np.ascontiguousarray(self.arrays[name])
             checksum = zlib.crc32(values.tobytes(), zlib.crc32(name.encode(), checksum))
         return f"{checksum:08x}"
-
-
-def _posterior(draws: Any) -> Any:
-    """The draws of what ArviZ holds: its group "posterior" if it has one."""
-    if isinstance(draws, xr.DataTree):
-        return (draws["posterior"] if "posterior" in draws.children else draws).to_dataset()
-    if isinstance(getattr(draws, "posterior", None), xr.Dataset):
-        return draws.posterior
-    return draws
 
 
 def _chained(draws: Any, by_chain: bool) -> NDArray[Any]:
@@ -446,26 +441,20 @@ def over_models(
     """
     check_choice("method", method, EFFECTS)
     check_choice("centering", centering, CENTERINGS)
-    rule = _rule(method, bins)
+    rule = {"rhale": DEFAULT_BINS, "ale": ALE_BINS}.get(method) if bins is None else bins
+    if bins is not None:
+        if method == "pdp":
+            raise ValueError(
+                "bins must be None for method='pdp', which has a grid and no bins; take n_grid=, "
+                "or method='rhale'."
+            )
+        check_rule(bins)
     X = collected(X)
     members = members_of(models, draws, drawn, n_rows_of(X))
     request = _DrawRequest(X, method, features, rule, centering, drawn.n_grid, options)
     with progress_bar(sum(members.sizes), "models", "model", progress=progress) as bar:
         values, grid, first = request.effects(members, n_jobs, bar.update)
     return _labelled(values, grid, first, members, request)
-
-
-def _rule(method: str, bins: BinRule | None) -> BinRule | None:
-    """The rule for bins; None for a profile."""
-    if bins is None:
-        return {"rhale": DEFAULT_BINS, "ale": ALE_BINS}.get(method)
-    if method == "pdp":
-        raise ValueError(
-            "bins must be None for method='pdp', which has a grid and no bins; take n_grid=, or "
-            "method='rhale'."
-        )
-    check_rule(bins)
-    return bins
 
 
 class _DrawRequest(NamedTuple):
@@ -508,7 +497,10 @@ class _DrawRequest(NamedTuple):
             portions = in_processes(parts, others, processes, told)
             begun += chain.from_iterable(portions)
             partitions = {}
-            self._effect(_mean_of(begun), partitions)
+            # Those of the mean model are means of those of all models.
+            mean = np.mean([local["local_effect"].values for local in begun], axis=0)
+            mean_local = begun[0]["local_effect"].copy(data=mean)
+            self._effect(begun[0].assign(local_effect=mean_local), partitions)
         effect = self._effect(begun[0], partitions)
         grid = common_grid([effect], self.n_grid, "models")
 
@@ -544,7 +536,15 @@ class _DrawRequest(NamedTuple):
         elif how is None:
             result = local_effects(model, self.X, features=self.features, **alike)
         else:
-            result = _by_method(model, self.X, how, alike)
+            # Those of every feature are taken as those of the first model were.
+            groups: dict[str, list[str]] = {}
+            for name, kind in how.items():
+                groups.setdefault(kind, []).append(name)
+            parts = [
+                local_effects(model, self.X, features=names, method=kind, **alike)
+                for kind, names in groups.items()
+            ]
+            result = concat_features(parts, list(how))
         return _each_output(result, model)
 
     def _effect(self, local: xr.Dataset, partitions: dict[str, Partition] | None) -> xr.Dataset:
@@ -556,18 +556,6 @@ class _DrawRequest(NamedTuple):
         )
         effect = along_axes_and_levels(local, along_axis, self.centering)
         return with_std_error(effect.assign_attrs(method=self.method))
-
-
-def _by_method(model: Any, X: Any, how: Mapping[str, str], alike: Mapping[str, Any]) -> xr.Dataset:
-    """Local effects of every feature, taken as those of the first model were."""
-    groups: dict[str, list[str]] = {}
-    for name, kind in how.items():
-        groups.setdefault(kind, []).append(name)
-    parts = [
-        local_effects(model, X, features=names, method=kind, **alike)
-        for kind, names in groups.items()
-    ]
-    return concat_features(parts, list(how))
 
 
 def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:
@@ -583,13 +571,6 @@ def _each_output(result: xr.Dataset, model: Any) -> list[xr.Dataset]:
     return [
         result.isel({OUTPUT: number}).drop_vars(labels) for number in range(result.sizes[OUTPUT])
     ]
-
-
-def _mean_of(each: Sequence[xr.Dataset]) -> xr.Dataset:
-    """Local effects of the mean model, which are means of those of all models."""
-    first = each[0]
-    mean = np.mean([local["local_effect"].values for local in each], axis=0)
-    return first.assign(local_effect=first["local_effect"].copy(data=mean))
 
 
 def _labelled(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import xarray as xr
@@ -176,30 +176,23 @@ def confint(ensemble: xr.Dataset, boot: object, level: float, method: str | None
     variables = {}
     for name in estimated(ensemble):
         facts = facts_of(ensemble, name, of_rows=chosen == "normal")
+        centre = centre_of(ensemble, name)
         if chosen == "normal":
             se, degrees = errors(ensemble, name), degrees_of(ensemble, name)
-            estimate = Estimate(centre_of(ensemble, name), facts, se, degrees, log=name in SIZES)
+            estimate = Estimate(centre, facts, se, degrees, log=name in SIZES)
             ends, how = by_errors(estimate, level)
         else:
-            ends, how = _by_members(ensemble, name, level, chosen)
+            members, how = scaled(ensemble, name), HOW[chosen]
+            how += ", scaled to all rows" * (origin.kind == SUBSAMPLES)
+            if chosen == "hdi":
+                ends = shortest(members, level)
+            elif chosen == "eti":
+                ends = intervals.equal_tailed(members, level)
+            else:
+                ends = intervals.of_replicates(members, centre, level, chosen)
+            ends = np.maximum(ends, 0.0) if name in SIZES else ends
         variables[f"{name}_ci"] = _said(interval(facts, ends, level, how), origin)
     return ensemble.assign(variables).assign_coords(BOUNDS)
-
-
-def _by_members(
-    ensemble: xr.Dataset, name: str, level: float, method: str
-) -> tuple[FloatArray, str]:
-    """Ends (..., 2) of the intervals of one estimate by its members, and how they are made."""
-    values = scaled(ensemble, name)
-    if method == "hdi":
-        ends = shortest(values, level)
-    elif method == "eti":
-        ends = intervals.equal_tailed(values, level)
-    else:
-        ends = intervals.of_replicates(values, centre_of(ensemble, name), level, method)
-    is_scaled = origin_of(ensemble).kind == SUBSAMPLES
-    how = f"{HOW[method]}, scaled to all rows" if is_scaled else HOW[method]
-    return np.maximum(ends, 0.0) if name in SIZES else ends, how
 
 
 def shortest(draws: FloatArray, level: float) -> FloatArray:
@@ -438,12 +431,8 @@ def _identity(result: xr.Dataset) -> Any:
     return None if seed == -1 else (seed, *[attrs.get(fact) for fact in facts])
 
 
-class _Values(NamedTuple):
-    """Values of a curve at points, their covariance and degrees of freedom."""
-
-    values: FloatArray
-    covariance: FloatArray
-    degrees: FloatArray
+# Values of a curve at points, their covariance and degrees of freedom.
+_Values: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 
 class _ComparedCurve(NamedTuple):
@@ -488,7 +477,7 @@ def _of_profile(profile: xr.Dataset, z: FloatArray) -> _Values:
     weight = interpolation(grid, z)
     covariance = weight @ profile["curve_cov"].values @ weight.T
     degrees = np.interp(z, grid, profile_degrees(profile))
-    return _Values(weight @ profile["curve"].values, covariance, degrees)
+    return weight @ profile["curve"].values, covariance, degrees
 
 
 def _of_effect(effect: FeatureResult, z: FloatArray) -> _Values:
@@ -496,7 +485,7 @@ def _of_effect(effect: FeatureResult, z: FloatArray) -> _Values:
     fit, values = effect.fit, effect.curve.evaluate(z)
     if effect.is_categorical:
         values = np.interp(z, fit.pieces.edges, fit.curve)
-    return _Values(values, fit.covariance(z), curve_degrees(effect, fit, z))
+    return values, fit.covariance(z), curve_degrees(effect, fit, z)
 
 
 def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
@@ -507,21 +496,7 @@ def _on_points(row: Row, z: FloatArray) -> xr.Dataset:
 def _of_members(curves: xr.Dataset, se: FloatArray, degrees: FloatArray) -> _Values:
     """Estimate, covariance and degrees of one curve of several models."""
     covariance = correlated(deviations(curves, "curve")[:, 0], np.nan_to_num(se))
-    return _Values(centre_of(curves, "curve")[0], covariance, np.broadcast_to(degrees, se.shape))
-
-
-def _less(a: xr.Dataset, b: xr.Dataset) -> xr.Dataset:
-    """Differences of the curves of the same members."""
-    names = [name for name in a.data_vars if name in b]
-    return a.assign({name: (a[name].dims, a[name].values - b[name].values) for name in names})
-
-
-def _points(sides: tuple[_ComparedCurve, _ComparedCurve]) -> FloatArray:
-    """Points of the first of the two that has several models, within the range of both."""
-    z = next(side.z for side in sides if side.row is not None)
-    low, high = max(side.z[0] for side in sides), min(side.z[-1] for side in sides)
-    slack = 1e-9 * (z[-1] - z[0])
-    return np.asarray(np.clip(z[(z >= low - slack) & (z <= high + slack)], low, high))
+    return centre_of(curves, "curve")[0], covariance, np.broadcast_to(degrees, se.shape)
 
 
 def _of_feature(
@@ -541,17 +516,20 @@ def _of_feature(
         raise ValueError(
             f"a and b must have the same levels of feature {name!r}; got {' and '.join(texts)}."
         )
-    z = _points(sides)
+    # Points of the first of the two that has several models, within the range of both.
+    z = next(side.z for side in sides if side.row is not None)
+    low, high = max(side.z[0] for side in sides), min(side.z[-1] for side in sides)
+    slack = 1e-9 * (z[-1] - z[0])
+    z = np.clip(z[(z >= low - slack) & (z <= high + slack)], low, high)
     if len(z) < 2:
         return no_difference(NO_RANGE)
-    first, second = (side.evaluate(z) for side in sides)
-    values = (first.values, second.values)
-    rows = [side.row for side in sides]
-    if paired and rows[0] is not None and rows[1] is not None:
-        apart = _less(_on_points(rows[0], z), _on_points(rows[1], z))
+    values, covariances, degrees = zip(*(side.evaluate(z) for side in sides), strict=True)
+    rows = [side.row for side in sides if side.row is not None]
+    if paired and len(rows) == 2:
+        a, b = (_on_points(row, z) for row in rows)
+        apart = a.assign({k: (a[k].dims, a[k].values - b[k].values) for k in a.data_vars if k in b})
         error = error_of(apart, "curve")
         both = _of_members(apart, np.sqrt(error.variance[0]), np.asarray(error.degrees)[0])
-        return difference_of(z, values, both.covariance, both.degrees, request, rng)
-    variances = [(np.diagonal(side.covariance), side.degrees) for side in (first, second)]
-    covariance, degrees = first.covariance + second.covariance, intervals.satterthwaite(*variances)
-    return difference_of(z, values, covariance, degrees, request, rng)
+        return difference_of(z, values, *both[1:], request, rng)
+    together = intervals.satterthwaite(*zip(map(np.diagonal, covariances), degrees, strict=True))
+    return difference_of(z, values, sum(covariances), together, request, rng)

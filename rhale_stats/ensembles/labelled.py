@@ -53,10 +53,13 @@ def error_of(ensemble: xr.Dataset, name: str) -> Error:
     kind, values = ensemble.attrs["variance"], draws_of(ensemble, name)
     if kind == JACKKNIFE:
         return _jackknife(ensemble, name)
-    within = _rows(ensemble, name)
+    within, between = _rows(ensemble, name), members.variance(values)
     if kind == CORRECTED:
-        return _corrected(ensemble, values, within)
-    between = members.variance(values)
+        # math [84]: corrected for training rows in common.
+        n, share = members.n_known(values), float(ensemble.attrs["test_over_train"])
+        total = members.corrected_factor(n.astype(np.float64), share) * between
+        rows = within / ensemble.attrs["n_folds"]
+        return Error(total, rows, np.maximum(total - rows, 0.0), np.maximum(n - 1.0, 0.0))
     if kind == RUBIN:
         added, m = between * (1 + 1 / len(values)), len(values)
         if np.isnan(within).all() and f"{name}_within" in ensemble:
@@ -138,15 +141,6 @@ def _jackknife(ensemble: xr.Dataset, name: str) -> Error:
         (rows, n_folds - 1.0 if by_groups else most),
     )
     return Error(model + rows, rows, model, degrees)
-
-
-def _corrected(ensemble: xr.Dataset, values: FloatArray, within: FloatArray) -> Error:
-    """math [84]: the variance of the members, corrected for training rows in common."""
-    n = members.n_known(values)
-    share = float(ensemble.attrs["test_over_train"])
-    total = members.corrected_factor(n.astype(np.float64), share) * members.variance(values)
-    rows = within / ensemble.attrs["n_folds"]
-    return Error(total, rows, np.maximum(total - rows, 0.0), np.maximum(n - 1.0, 0.0))
 
 
 # --- results of several models as the functions of this wing read them ----------------------------

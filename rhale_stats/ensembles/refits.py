@@ -97,18 +97,17 @@ class RefitTable(NamedTuple):
             return self.data.copy()
         return self.form.give(self.data.copy(deep=not COPY_ON_WRITE))
 
-    def resampled(self, rng: np.random.Generator) -> IntArray:
-        """Rows of a bootstrap sample: from every stratum as many units as it has, with repeats."""
-        drawn = [units[rng.integers(len(units), size=len(units))] for units in self.strata]
-        return self.rows_of(np.concatenate(drawn))
+    def drawn(self, sizes: Sequence[int] | None, rng: np.random.Generator) -> IntArray:
+        """Rows of a sample without repeats, in the order of the table, of so many units a stratum.
 
-    def subsampled(self, sizes: Sequence[int], rng: np.random.Generator) -> IntArray:
-        """Rows of a sample without repeats, in the order of the table, of so many units each."""
-        drawn = [
-            rng.choice(units, size=size, replace=False)
-            for units, size in zip(self.strata, sizes, strict=True)
-        ]
-        return np.sort(self.rows_of(np.concatenate(drawn)))
+        Without ``sizes`` those of a bootstrap sample: as many units as there are, with repeats.
+        """
+        if sizes is None:
+            units = [some[rng.integers(len(some), size=len(some))] for some in self.strata]
+            return self.rows_of(np.concatenate(units))
+        sampled = zip(self.strata, sizes, strict=True)
+        units = [rng.choice(some, size=size, replace=False) for some, size in sampled]
+        return np.sort(self.rows_of(np.concatenate(units)))
 
     def folds(self, n_folds: int, rng: np.random.Generator) -> list[IntArray]:
         """Rows of every fold, in the order of the table; strata are dealt out evenly."""
@@ -293,7 +292,7 @@ def bootstrap_refit(
 
     def refit(stream: np.random.Generator) -> Member:
         """Values on the grid of one replicate, or the error of the fit."""
-        rows = table.resampled(stream) if sizes is None else table.subsampled(sizes, stream)
+        rows = table.drawn(sizes, stream)
         try:
             effect = fit(table.take(rows))
         except Exception as error:  # a fit may fail on some samples, in any way

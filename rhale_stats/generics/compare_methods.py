@@ -102,8 +102,22 @@ def compare_methods(
     name = str(reference.row["feature"].values)
     each = [_Result.from_dataset(result, name) for result in datasets]
     z, share, levels = _grid(each, reference, name)
-    output = _output_of_all(datasets)
-    labels = _labels(each, names)
+    outputs = [
+        (result.attrs.get("output_name"), result.attrs.get("output_units")) for result in datasets
+    ]
+    output = outputs[0]
+    if len(set(outputs)) > 1:
+        listed = " and ".join(sorted({str(output_name) for output_name, _ in outputs}))
+        raise ValueError(
+            f"results must be of one output; got {listed}, or other units. Give all of them one "
+            f"X.attrs['output_name']."
+        )
+    labels = [result.label for result in each] if names is None else list(map(str, names))
+    if len(labels) != len(each) or len(set(labels)) < len(labels):
+        raise ValueError(
+            f"names must be one a result, all different; got {', '.join(labels)} for {len(each)} "
+            f"results. Pass names=[...]."
+        )
     curves = [result.curve_at(name, z, levels) for result in each]
     curve, se, spread = [np.stack(values) for values in zip(*curves, strict=True)]
     values = {
@@ -226,31 +240,6 @@ def _grid(
     if not len(z):
         raise ValueError(f"feature must vary; {name!r} is constant.")
     return z, share, levels
-
-
-def _output_of_all(results: Sequence[xr.Dataset]) -> tuple[object, object]:
-    """Name and units of the one output that all results are of."""
-    outputs = [
-        (result.attrs.get("output_name"), result.attrs.get("output_units")) for result in results
-    ]
-    if len(set(outputs)) > 1:
-        listed = " and ".join(sorted({str(output[0]) for output in outputs}))
-        raise ValueError(
-            f"results must be of one output; got {listed}, or other units. Give all of them one "
-            f"X.attrs['output_name']."
-        )
-    return outputs[0]
-
-
-def _labels(results: Sequence[_Result], names: Sequence[str] | None) -> list[str]:
-    """Names of the methods, as given or by default, all different."""
-    labels = [result.label for result in results] if names is None else list(map(str, names))
-    if len(labels) != len(results) or len(set(labels)) < len(labels):
-        raise ValueError(
-            f"names must be one a result, all different; got {', '.join(labels)} for "
-            f"{len(results)} results. Pass names=[...]."
-        )
-    return labels
 
 
 def _centred(curve: FloatArray, share: FloatArray) -> FloatArray:

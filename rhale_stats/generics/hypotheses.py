@@ -257,7 +257,15 @@ def hypotheses(
         effect = with_part_facts(effect)
     if REGION in getattr(effect, "dims", ()) and not is_location:
         combinations.refuse_beside("results of several groups of rows", local=local, groups=groups)
-        regions = _separate_regions(effect)
+        # Their errors must share no more than the model as given.
+        shared = {"fitted_model", "n_groups", "region_n_groups"}
+        if shared & {*effect.attrs, *effect.coords}:
+            raise ValueError(
+                "effect must have standard errors of rows, which are separate in regions; "
+                "parameters and groups may be shared. Select one region: effect.isel(region=0)."
+            )
+        places = range(effect.sizes[REGION])
+        regions = [with_part_facts(effect.isel({REGION: place})) for place in places]
         effect, labels = regions[0], [str(part[REGION].values) for part in regions]
         estimates: combinations.Estimates = combinations.separate(
             [function(r, feature, of, None, None) for r in regions], labels
@@ -281,7 +289,15 @@ def _of_parts(
     """Estimates of all features and outputs that were not selected, with what they share."""
     if kind_of(effect) not in (EFFECT, PROFILE, ENSEMBLE):
         return function(effect, feature, of, local, groups)
-    names = _not_constant(effect, feature)
+    names = feature_names(effect)
+    named = names if feature is None else [names[feature_position(effect, feature)]]
+    kinds = effect["feature_kind"].sel(feature=named).values
+    names = [name for name, kind in zip(named, kinds, strict=True) if kind != "constant"]
+    if not names:
+        raise ValueError(
+            f"feature must be one with an effect; {', '.join(map(repr, named))} is constant. Take "
+            f"another."
+        )
     every = feature is None and of != "average_effect" and effect.sizes["feature"] > 1
     features = names if every else [feature]
     outputs = effect[OUTPUT].values.tolist() if OUTPUT in effect.dims else [None]
@@ -301,33 +317,6 @@ def _of_parts(
             label = [str(name)] * every + [f"{OUTPUT} = {output}"] * (output is not None)
             labels.append(", ".join(label))
     return combinations.of_shared_units(parts, labels)
-
-
-def _not_constant(effect: xr.Dataset, feature: Any) -> list[str]:
-    """Features with an effect; raise ``ValueError`` where there is none to be tested."""
-    names = feature_names(effect)
-    named = names if feature is None else [names[feature_position(effect, feature)]]
-    kinds = effect["feature_kind"].sel(feature=named).values
-    left = [name for name, kind in zip(named, kinds, strict=True) if kind != "constant"]
-    if not left:
-        raise ValueError(
-            f"feature must be one with an effect; {', '.join(map(repr, named))} is constant. Take "
-            f"another."
-        )
-    return left
-
-
-def _separate_regions(effect: xr.Dataset) -> list[xr.Dataset]:
-    """Results of every region; refused where their errors share more than the model as given."""
-    if "fitted_model" in effect.attrs or {"n_groups", "region_n_groups"} & {
-        *effect.attrs,
-        *effect.coords,
-    }:
-        raise ValueError(
-            "effect must have standard errors of rows, which are separate in regions; parameters "
-            "and groups may be shared. Select one region: effect.isel(region=0)."
-        )
-    return [with_part_facts(effect.isel({REGION: n})) for n in range(effect.sizes[REGION])]
 
 
 @validated

@@ -325,7 +325,11 @@ def std_error(
     >>> effect["effect_se"].sel(feature="x0").round(2).values
     array([0.23, 0.22, 0.19, 0.18])
     """
-    _check_local_given(local)
+    if local is not None and not isinstance(local, xr.Dataset):  # groups in its position
+        raise TypeError(
+            f"local must be the Dataset that local_effects(model, X) returns; got "
+            f"{type(local).__name__}. Groups are named: std_error(effect, local, groups=...)."
+        )
     fitted = None if model is None else Fitted.from_model(model, X, uncertainty)
     if fitted is None and X is not None:
         raise ValueError(
@@ -410,15 +414,6 @@ def vcov(
     out: xr.DataArray = method("vcov", effect)(effect, feature, of)
     units = effect[of].attrs.get("units") if of in effect else None
     return out.assign_attrs(units=f"({units})^2") if units else out
-
-
-def _check_local_given(local: object) -> None:
-    """Raise ``TypeError`` where groups were passed in the position of ``local``."""
-    if local is not None and not isinstance(local, xr.Dataset):
-        raise TypeError(
-            f"local must be the Dataset that local_effects(model, X) returns; got "
-            f"{type(local).__name__}. Groups are named: std_error(effect, local, groups=...)."
-        )
 
 
 # --- bootstrap ------------------------------------------------------------------------------------

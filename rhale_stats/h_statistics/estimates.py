@@ -175,11 +175,19 @@ def from_ale(
     quotients: DifferenceQuotients,
     sample: Sample,
     pairs: list[tuple[int, int]],
-    axes: Sequence[FeatureAxis | None],
+    rule: BinRule,
+    order: Order,
     bar: tqdm[Any],
 ) -> InteractionSquares:
     """math [61], and [62] where second differences of all pairs can be held; rows have weights."""
-    w, share = np.asarray(sample.weight), sample.share
+    table, w, share = sample.table, np.asarray(sample.weight), sample.share
+    # A constant feature has no bins.
+    axes = [
+        axis_of(sample, position, rule, order_of(order, table, position))
+        if codes(table, position).max()
+        else None
+        for position in sample.positions
+    ]
     prediction, least = predictions(quotients)
     shape, n_outputs = prediction.shape, prediction.shape[1]
     effects = [_main_effect(quotients, axis, w, n_outputs) for axis in axes]
@@ -197,8 +205,15 @@ def from_ale(
         if a is not None and b is not None:
             delta, _ = second_differences(quotients, (a, b), progress=False)
             rows = rows_of((a, b), delta, w, frequency=sample.frequency)
-            weights = (curves[j][0].interpolation, curves[k][0].interpolation)
-            at_rows, with_rows = _second_order(a, b, rows, weights if in_memory else None)
+            for number in range(shape[1]):
+                of_output = rows._replace(delta=rows.delta[..., number])
+                influence = kernel.Influence.from_rows(of_output, of_output.cells())
+                at_rows[:, number] = kernel.surface_at_values(
+                    influence.surface.pure, a.place, b.place, a.fraction, b.fraction
+                )
+                if in_memory:
+                    weights = [curves[feature][0].interpolation for feature in (j, k)]
+                    with_rows.append(arrays.Pair(influence, of_output, *weights))
         second.append(arrays.centred(at_rows, share[:, None]))
         seconds_with_rows.append(with_rows)
         bar.update()
@@ -216,32 +231,6 @@ def from_ale(
             for number in range(n_outputs)
         ]
     return InteractionSquares(row_values.mean_squares(share[:, None]), pairs, least, influences)
-
-
-def axis_or_none(sample: Sample, position: int, rule: BinRule, order: Order) -> FeatureAxis | None:
-    """Bins or levels of a feature; None of a constant one."""
-    if codes(sample.table, position).max() == 0:
-        return None
-    return axis_of(sample, position, rule, order_of(order, sample.table, position))
-
-
-def _second_order(
-    a: FeatureAxis, b: FeatureAxis, rows: kernel.PairRows, curves: tuple[Any, Any] | None
-) -> tuple[FloatArray, list[arrays.Pair]]:
-    """The second-order effect at the rows, (row, output), and what it moves by, of every output.
-
-    ``curves`` are the weights of the edges in the main effects; None where nothing is held.
-    """
-    at_rows, parts = np.empty((len(a.place), rows.delta.shape[-1])), []
-    for number in range(rows.delta.shape[-1]):
-        of_output = rows._replace(delta=rows.delta[..., number])
-        influence = kernel.Influence.from_rows(of_output, of_output.cells())
-        at_rows[:, number] = kernel.surface_at_values(
-            influence.surface.pure, a.place, b.place, a.fraction, b.fraction
-        )
-        if curves is not None:
-            parts.append(arrays.Pair(influence, of_output, *curves))
-    return at_rows, parts
 
 
 def _at_rows(

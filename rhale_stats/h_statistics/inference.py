@@ -357,7 +357,7 @@ def with_parameters(
             f"{directions.changes.table.n_rows} rows for {result.attrs['n_rows_total']}."
         )
     changes = _changes(result, list(by_units), directions)
-    used, degrees, made = result["row"].values, degrees_of(result), {}
+    used, degrees, made = result["row"].values, degrees_of(result), dict[str, Any]()
     codes = np.arange(len(used)) if code is None else code
     for name, moved_by_units in by_units.items():
         se = result[f"{name}_se"]
@@ -369,15 +369,14 @@ def with_parameters(
             units.moved.T @ units.moved, changes[name], units, used
         )
         parts = errors(covariances) | {"df": directions.degrees(covariances, degrees)}
-        source_texts = sources(directions, str(se.attrs["source"]))
-        for end, values in parts.items():
-            part_values = np.where(np.isnan(se.values), np.nan, values.reshape(se.shape))
-            source = source_texts[end]
-            made[f"{name}_{end}"] = (
-                se_variable(result[name], part_values, source, KIND)
-                if end == "se"
-                else variable(f"{name}_{end}", part_values, H_STATISTICS, source=source, kind=KIND)
-            )
+        of_end = sources(directions, str(se.attrs["source"]))
+        for end, numbers in parts.items():
+            values = np.where(np.isnan(se.values), np.nan, numbers.reshape(se.shape))
+            if end == "se":
+                made[f"{name}_se"] = se_variable(result[name], values, of_end[end], KIND)
+                continue
+            about = {"source": of_end[end], "kind": KIND}
+            made[f"{name}_{end}"] = variable(f"{name}_{end}", values, H_STATISTICS, **about)
     return result.assign(made).assign_attrs(directions.facts())
 
 
@@ -434,9 +433,18 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     """`compare` of H-statistics: differences, a less b, with the rows of one table as pairs."""
     a, b = _comparable(a, b)
     same_table = all(a.attrs[name] == b.attrs[name] for name in ("table_hash", "n_rows_total"))
-    if request.paired is not None:
-        _check_paired(request.paired, a, b)
-    pairs = request.paired is not None or same_table
+    paired, totals = request.paired, [int(result.attrs["n_rows_total"]) for result in (a, b)]
+    if paired is not None:
+        is_pair = isinstance(paired, tuple) and len(paired) == 2
+        if not (is_pair and all(map(H_STATISTICS.holds, paired))):
+            raise TypeError(
+                "paired must be (a, b) for H-statistics, which have their rows with them."
+            )
+        if totals[0] != totals[1]:
+            raise ValueError(
+                f"paired must be of the same rows; got tables of {totals[0]} and {totals[1]} rows."
+            )
+    pairs = paired is not None or same_table
     refuse_shared(a, b, "H-statistics", paired=pairs)
     if request.groups is not None and not pairs:
         raise ValueError(
@@ -534,19 +542,6 @@ def _comparable(a: xr.Dataset, b: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
         )
     order = {dim: a[dim].values for dim in ("feature", OTHER) if dim in a.dims and dim in b.dims}
     return a, b.sel(order)
-
-
-def _check_paired(paired: object, a: xr.Dataset, b: xr.Dataset) -> None:
-    """Refuse pairs that cannot be."""
-    if not (
-        isinstance(paired, tuple) and len(paired) == 2 and all(map(H_STATISTICS.holds, paired))
-    ):
-        raise TypeError("paired must be (a, b) for H-statistics, which have their rows with them.")
-    totals = [int(result.attrs["n_rows_total"]) for result in (a, b)]
-    if totals[0] != totals[1]:
-        raise ValueError(
-            f"paired must be of the same rows; got tables of {totals[0]} and {totals[1]} rows."
-        )
 
 
 def _paired_errors(

@@ -27,8 +27,7 @@ from rhale_stats.h_statistics.estimates import (
     KEPT_BYTES,
     KINDS,
     METHOD,
-    InteractionSquares,
-    axis_or_none,
+    OTHER,
     dataset,
     from_ale,
     from_partial_dependence,
@@ -164,15 +163,15 @@ def _named_pair(sample: Sample, pair: Any) -> tuple[int, int]:
     """Places of a pair among the features."""
     if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
         raise TypeError(f"pairs must hold pairs of features; got {shown(pair)}.")
-    places = []
-    for position in columns_named(sample.table, list(pair), "pairs"):
+    positions = columns_named(sample.table, list(pair), "pairs")
+    for position in positions:
         if position not in sample.positions:
             raise ValueError(
                 f"pairs must be of features, {', '.join(sample.names)}; got "
                 f"{sample.table.names[position]!r}."
             )
-        places.append(list(sample.positions).index(position))
-    return min(places), max(places)
+    first, second = sorted(map(list(sample.positions).index, positions))
+    return first, second
 
 
 # --- H-statistics of all features and pairs -------------------------------------------------------
@@ -374,9 +373,16 @@ def h_statistic(
     >>> found["h2_overall"].round(2).values
     array([0.28, 0.28, 0.  ])
     """
+    if isinstance(features, str | int | np.integer):
+        raise TypeError(f"features must be a sequence of two columns or more; got {features!r}.")
     sample, kind = Sample.from_table(X, options), estimator.kind
-    sample = sample.of_columns(_positions(sample.table, features))
-    table, positions = sample.table, list(sample.positions)
+    table, positions = sample.table, list(range(len(sample.table.names)))
+    positions = positions if features is None else columns_named(table, features)
+    if len(positions) < 2:
+        raise ValueError(
+            f"features must be at least two, for something to interact; got {len(positions)}."
+        )
+    sample = sample.of_columns(positions)
     gaps = _gaps(sample, kind, estimator.order)
     rows, seed = _rows_used(estimator.n_rows, kind, sample.present, gaps, rng)
     used = sample.take(rows)
@@ -394,20 +400,21 @@ def h_statistic(
                 quotients, weighted, pairs, bar, keep_answers=estimator.keep_answers
             )
         else:
-            order = estimator.order
-            axes = [axis_or_none(weighted, position, rule, order) for position in positions]
-            squares = from_ale(quotients, weighted, pairs, axes, bar)
-    influence = _influence_text(squares, len(positions), len(rows), pairwise=pairwise)
+            squares = from_ale(quotients, weighted, pairs, rule, estimator.order, bar)
+    # What becomes of the influences of rows: kept where they are known and small enough.
+    influence = f"none: more than {HELD_BYTES >> 20} MiB to hold"
+    if squares.influences is not None:
+        n_statistics = 2 * (1 + len(positions) + len(positions) ** 2 * pairwise)
+        n_bytes = n_statistics * len(rows) * len(squares.least) * 8
+        influence = KEPT if n_bytes <= KEPT_BYTES else f"not kept: more than {KEPT_BYTES >> 20} MiB"
     parts = [
         dataset(squares, weighted, number, pairwise=pairwise, keep=influence == KEPT)
         for number in range(len(squares.least))
     ]
-    if pairwise and chosen.size is not None:
-        parts = [
-            part.assign(h_screening=variable("h_screening", size, H_STATISTICS))
-            for part, size in zip(parts, np.moveaxis(chosen.size, -1, 0), strict=True)
-        ]
     out = stack(parts, OUTPUT)
+    if pairwise and chosen.size is not None:
+        size, dims = np.moveaxis(chosen.size, -1, 0), (OUTPUT, "feature", OTHER)
+        out["h_screening"] = variable("h_screening", size, H_STATISTICS, dims)
     out = out.assign_coords(
         obs=used.obs, row=("obs", rows, {"long_name": "number of the row", "units": "1"})
     )
@@ -429,35 +436,12 @@ def h_statistic(
         "n_pairs_left_out": chosen.left_out,
         "pair_seed": chosen.seed,
         **sample.facts,
-        "n_model_calls": quotients.n_calls,
-        "n_model_rows": quotients.n_rows,
+        "n_model_calls": quotients.outputs.n_calls,
+        "n_model_rows": quotients.outputs.n_rows,
     }
     if kind == "ale":
         out.attrs["bin_rule"], out.attrs["bin_parameters"] = describe(rule)
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
-
-
-def _influence_text(
-    squares: InteractionSquares, n_features: int, n_rows: int, *, pairwise: bool
-) -> str:
-    """What becomes of the influences of rows: kept where they are known and small enough."""
-    if squares.influences is None:
-        return f"none: more than {HELD_BYTES >> 20} MiB to hold"
-    n_statistics = 2 * (1 + n_features + n_features**2 * pairwise)
-    n_bytes = n_statistics * n_rows * len(squares.least) * 8
-    return KEPT if n_bytes <= KEPT_BYTES else f"not kept: more than {KEPT_BYTES >> 20} MiB"
-
-
-def _positions(table: Table, features: Sequence[str | int] | None) -> list[int]:
-    if isinstance(features, str | int | np.integer):
-        raise TypeError(f"features must be a sequence of two columns or more; got {features!r}.")
-    every = list(range(len(table.names)))
-    positions = every if features is None else columns_named(table, features)
-    if len(positions) < 2:
-        raise ValueError(
-            f"features must be at least two, for something to interact; got {len(positions)}."
-        )
-    return positions
 
 
 def _gaps(sample: Sample, kind: str, order: Order) -> NDArray[np.bool_]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,6 @@ from rhale_stats.margins.contrasts import (
     contrasts_of,
     datagrid,
     elasticity,
-    pairs_of_levels,
     text_of,
 )
 from rhale_stats.margins.tables import estimates, labelled_combinations
@@ -227,22 +227,21 @@ def averages(
     quotients.at_rows()
     probe = quotients.outputs
     by_level = _ByLevel.from_sample(sample, levels, groups)
-    is_survey, parts = isinstance(by_level.group, SamplingDesign), []
+    is_survey, terms = isinstance(by_level.group, SamplingDesign), []
     for label, name in zip(probe.labels, probe.names, strict=True):
         facts = {"output_label": str(label) if name else "", "scale": scale}
         directions = Directions.from_fit(
             *(fitted, facts), frequency=sample.frequency, is_survey=is_survey
         )
-        terms = _terms(directions, sample, columns, comparison, by_level.averaged)
-        parts.append(by_level.averages(directions, terms))
-    out = stack([part.averages for part in parts], OUTPUT)
+        terms.append(_terms(directions, sample, columns, comparison, by_level.averaged))
+    out = stack(by_level.averages(directions, terms), OUTPUT)
     out.attrs |= {"method": METHOD, **sample.facts, "n_rows": sample.table.n_rows}
     out.attrs |= fitted.model.facts()
     if other is not None:
         out.attrs["scale"] = other.name
     out = with_outputs(out, probe.labels, probe.names)
     if OUTPUT in out.dims:
-        out = by_level.with_covariance_across(out, directions, parts)
+        out = out.assign_coords({f"{OUTPUT}_other": (f"{OUTPUT}_other", out[OUTPUT].values)})
     if hypothesis is None:
         return out
     return labelled_combinations(
@@ -385,7 +384,9 @@ def _terms(
                     for number, text in enumerate(texts)
                 ]
                 continue
-            for low, high in pairs_of_levels(len(texts), contrast):
+            numbers = range(len(texts))
+            pairs: Any = {"sequential": pairwise(numbers), "pairwise": combinations(numbers, 2)}
+            for low, high in pairs.get(contrast, ((0, number) for number in numbers[1:])):
                 text = text_of(comparison).format(low=texts[low], high=texts[high])
                 values = compared(curves[:, high], curves[:, low], comparison, averaged, name)
                 out.append(_Term(name, COMPARISON, text, values, null))
@@ -394,14 +395,13 @@ def _terms(
             every = column.source.column(column.place)
             if sample.frequency and sample.weight is not None and column.source is sample.table:
                 every = np.repeat(every, sample.weight.astype(np.int64))
-            change = changes_of(x, contrast, every)
+            before, after, text = changes_of(x, contrast, every, comparison)
             answers = []
             for rows, part in _blocks(quotients, 2 * width):
-                steps = [change.low[rows], change.high[rows]]
-                answers.append(np.stack(part.evaluate(position, steps)[0]))
+                answers.append(np.stack(part.evaluate(position, [before[rows], after[rows]])[0]))
             low_values, high_values = np.concatenate(answers, axis=1).astype(np.float64)
             values = compared(high_values, low_values, comparison, averaged, name)
-            out.append(_Term(name, COMPARISON, change.text(comparison), values, null))
+            out.append(_Term(name, COMPARISON, text, values, null))
     for term in out:
         check_finite(
             term.values.sum(axis=1), "Predictions", term.of, "See what the model returns there."
@@ -470,14 +470,6 @@ def _blocks(
 # --- their means ----------------------------------------------------------------------------------
 
 
-class _Output(NamedTuple):
-    """Averages of one output, what units do to them, and their changes by direction."""
-
-    averages: xr.Dataset
-    units: delta.Units
-    change: FloatArray
-
-
 class _ByLevel(NamedTuple):
     """Rows by the level that they are averaged in, with their weights and groups."""
 
@@ -522,11 +514,17 @@ class _ByLevel(NamedTuple):
         (means,) = self._means(values[:, None])
         return np.asarray(means[self.code])
 
-    def averages(self, directions: Directions, terms: Sequence[_Term]) -> _Output:
-        """Averages of one output in all levels, with their errors."""
+    def averages(
+        self, directions: Directions, terms_of_outputs: Sequence[Sequence[_Term]]
+    ) -> list[xr.Dataset]:
+        """Averages of every output in all levels, with their errors and one covariance of all.
+
+        Units and parameters are the same for all outputs.
+        """
         code, weight, frequency = self.code, self.sample.weight, self.sample.frequency
-        n_levels, means, of_terms = len(self.texts), [], []
-        for term in terms:
+        n_outputs, n_levels, means, of_terms = len(terms_of_outputs), len(self.texts), [], []
+        every = [term for terms in terms_of_outputs for term in terms]
+        for term in every:
             values = term.values[:, -1]
             of_levels = kernel.bin_means(values, code, n_levels, weight, frequency=frequency)
             rows = (values, code, of_levels, np.zeros(n_levels), weight, self.group)
@@ -538,37 +536,29 @@ class _ByLevel(NamedTuple):
             alone = np.concatenate([term.n_effective <= 1 + 1e-12 for term in means])
             moved[:, alone] = np.nan
         units = of_terms[0].units._replace(moved=moved)
-        change = np.concatenate([self._means(term.values) for term in terms], axis=1)
+        change = np.concatenate([self._means(term.values) for term in every], axis=1)
         covariances = directions.covariances(moved.T @ moved, change[:-1], units, self.sample.rows)
         degrees = directions.degrees(
             covariances, np.concatenate([term.degrees for term in of_terms])
         )
-        made = errors(covariances) | {"df": degrees, "cov": covariances.total}
+        by = ("by",) if self.name else ()
+        shape = (n_outputs, len(every) // n_outputs, *[n_levels] * len(by))
         average = np.where(np.isnan(np.diagonal(covariances.model)), np.nan, change[-1])
-        labelled = self._labelled(directions, terms, means[0], average, made)
-        if covariances.n_equal is not None:
-            n_equal = np.nanmin(covariances.n_equal, initial=np.inf)
-            labelled.attrs["effective_units"] = float(n_equal)
-        return _Output(labelled, units, change[:-1])
-
-    def with_covariance_across(
-        self, result: xr.Dataset, directions: Directions, parts: Sequence[_Output]
-    ) -> xr.Dataset:
-        """Averages of several outputs with one covariance of all: units and parameters are one."""
-        moved = np.concatenate([part.units.moved for part in parts], axis=1)
-        change = np.concatenate([part.change for part in parts], axis=1)
-        units = parts[0].units._replace(moved=moved)
-        within, other = result["average_cov"], f"{OUTPUT}_other"
-        inner = within.shape[1 : 1 + within.ndim // 2]
-        rows = self.sample.rows
-        total = directions.covariances(moved.T @ moved, change, units, rows).total
-        total = total.reshape(len(parts), *inner, len(parts), *inner)
-        across = xr.Variable(
-            (*within.dims, other), np.moveaxis(total, 1 + len(inner), -1), within.attrs
-        )
-        return result.assign(average_cov=across).assign_coords(
-            {other: (other, result[OUTPUT].values)}
-        )
+        made = {"": average, **errors(covariances), "df": degrees}
+        numbers = {end: values.reshape(shape) for end, values in made.items()}
+        # The other output comes last.
+        across = np.moveaxis(covariances.total.reshape(shape * 2), len(shape), -1)
+        numbers["cov"] = across if n_outputs > 1 else across[..., 0]
+        out = []
+        for number, terms in enumerate(terms_of_outputs):
+            of_output = {end: of_outputs[number] for end, of_outputs in numbers.items()}
+            out.append(self._labelled(directions, terms, means[0], of_output))
+            if covariances.n_equal is not None:
+                n_equal = np.nanmin(
+                    covariances.n_equal.reshape(n_outputs, -1)[number], initial=np.inf
+                )
+                out[-1].attrs["effective_units"] = float(n_equal)
+        return out
 
     def _means(self, values: FloatArray) -> FloatArray:
         """Of every column in every level, (column, level)."""
@@ -581,21 +571,18 @@ class _ByLevel(NamedTuple):
         directions: Directions,
         terms: Sequence[_Term],
         means: kernel.BinMeans,
-        average: FloatArray,
-        made: dict[str, FloatArray],
+        numbers: dict[str, FloatArray],
     ) -> xr.Dataset:
         by = ("by",) if self.name else ()
         inner = ("term", *by)
-        shape = (len(terms), len(self.texts)) if by else (len(terms),)
         texts = sources(directions, units_text(self.group))
         kind = CENTRAL_LIMIT if directions.uncertainty == "rows" else KIND
-        data = {"average": variable("average", average.reshape(shape), AVERAGES, inner)}
-        for end, values in made.items():
-            is_square, name = end == "cov", f"average_{end}"
-            dims = (*inner, *(f"{dim}_other" for dim in inner)) if is_square else inner
-            shaped = values.reshape(shape * 2 if is_square else shape)
+        data = {"average": variable("average", numbers.pop(""), AVERAGES, inner)}
+        for end, values in numbers.items():
+            others = [f"{dim}_other" for dim in (*inner, OUTPUT)][: values.ndim - len(inner)]
             about = {"source": texts[end], "target": "average", "kind": kind}
-            data[name] = variable(name, shaped, AVERAGES, dims, **about)
+            name, dims = f"average_{end}", (*inner, *others)
+            data[name] = variable(name, values, AVERAGES, dims, **about)
         for name, rows_of_levels in (
             ("n_obs", means.n_obs.astype(np.int64)),
             ("weight_share", means.share),

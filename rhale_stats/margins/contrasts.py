@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import combinations, product
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,22 +29,6 @@ TEXTS = {
     "odds_ratio": "odds({high}) / odds({low})",
     "log_odds_ratio": "log(odds({high}) / odds({low}))",
 }
-
-
-class Change(NamedTuple):
-    """One column at a low and at a high value in every row, and how both are printed."""
-
-    low: FloatArray
-    high: FloatArray
-    low_text: str
-    high_text: str
-    difference_text: str = ""
-
-    def text(self, comparison: Any) -> str:
-        """The contrast as it is printed."""
-        if comparison == "difference" and self.difference_text:
-            return self.difference_text
-        return text_of(comparison).format(high=self.high_text, low=self.low_text)
 
 
 def check_comparison(comparison: Any) -> None:
@@ -120,12 +104,21 @@ def _fits(value: Any, *, levels: bool) -> bool:
     return is_number(value) and value != 0
 
 
-def changes_of(x: FloatArray, contrast: Any, every: FloatArray) -> Change:
-    """Values of a numeric column before and after a change; ``every`` has its spread."""
+def changes_of(
+    x: FloatArray, contrast: Any, every: FloatArray, comparison: Any
+) -> tuple[FloatArray, FloatArray, str]:
+    """Values of a numeric column before and after a change, and the contrast as it is printed.
+
+    ``every`` has the spread of the column.
+    """
+    low: Any = x
+    high: Any
+    difference = ""
     if contrast == "sd":
         spread = float(np.std(every, ddof=1))
-        return Change(x - spread / 2, x + spread / 2, "(x - sd/2)", "(x + sd/2)", "+sd")
-    if contrast == "iqr":
+        low, high, difference = x - spread / 2, x + spread / 2, "+sd"
+        texts = ("(x - sd/2)", "(x + sd/2)")
+    elif contrast == "iqr":
         low, high = np.quantile(every, [0.25, 0.75])
         texts = ("Q1", "Q3")
     elif contrast == "minmax":
@@ -135,18 +128,11 @@ def changes_of(x: FloatArray, contrast: Any, every: FloatArray) -> Change:
         texts = (f"{low:g}", f"{high:g}")
     else:
         step = float(contrast)
-        moved = f"(x {'+' if step > 0 else '-'} {abs(step):g})"
-        return Change(x, x + step, "x", moved, f"{step:+g}")
-    return Change(np.full(len(x), low), np.full(len(x), high), *texts)
-
-
-def pairs_of_levels(n_levels: int, contrast: str) -> list[tuple[int, int]]:
-    """Numbers of the levels that are compared, (low, high)."""
-    if contrast == "sequential":
-        return [(number - 1, number) for number in range(1, n_levels)]
-    if contrast == "pairwise":
-        return list(combinations(range(n_levels), 2))
-    return [(0, number) for number in range(1, n_levels)]
+        high, difference = x + step, f"{step:+g}"
+        texts = ("x", f"(x {'+' if step > 0 else '-'} {abs(step):g})")
+    text = text_of(comparison).format(low=texts[0], high=texts[1])
+    text = difference if comparison == "difference" and difference else text
+    return np.broadcast_to(low, x.shape), np.broadcast_to(high, x.shape), text
 
 
 def compared(

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import is_number
 from rhale_stats.arguments.words import shown
-from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.combinations import (
     Combinations,
@@ -297,10 +296,9 @@ def labelled_combinations(
 ) -> xr.Dataset:
     """The combinations that ``hypothesis`` names, with their errors, P and a test of all."""
     combinations = combined(estimates, hypothesis)
-    p_values = student(
-        combinations.values, np.sqrt(_variances(combinations)), combinations.degrees
-    )["p_value"]
     out = _labelled(result, estimates, combinations, "hypothesis", 0.0)
+    se = out["average_se"].values
+    p_values = student(combinations.values, se, combinations.degrees)["p_value"]
     tests = {"p_value_adjusted": adjusted(p_values, adjust)}
     out.attrs |= {
         f"joint_{name}": part for name, part in joint_test(combinations)._asdict().items()
@@ -323,17 +321,13 @@ def labelled_locations(
     return out.assign(average_ci=interval(facts, ends, level, INVERTED)).assign_coords(BOUNDS)
 
 
-def _variances(combinations: Combinations) -> FloatArray:
-    return np.maximum(np.diagonal(combinations.covariance), 0.0)
-
-
 def _labelled(
     result: xr.Dataset, estimates: Estimates, combinations: Combinations, kind: str, null: float
 ) -> xr.Dataset:
     """Combinations with their errors, as averages have them."""
     numbers = {
         "average": combinations.values,
-        "average_se": np.sqrt(_variances(combinations)),
+        "average_se": np.sqrt(np.maximum(np.diagonal(combinations.covariance), 0.0)),
         "average_df": combinations.degrees,
         "average_cov": combinations.covariance,
     }

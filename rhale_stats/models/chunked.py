@@ -172,11 +172,25 @@ def places_of(
     ``weights`` are None or those of all rows, in memory or a dask array.
     """
     most = most_of_chunk(len(chunks))
-    each = [
-        (chunk, weight, positions, most)
-        for chunk, weight in zip(chunks, weights_of_chunks(weights, lengths), strict=True)
-    ]
-    places = of_all(each, _places, _places_together, "chunks looked at")
+
+    def of_chunk(chunk: Any, weight: Any) -> list[tuple[FloatArray, FloatArray | None]] | None:
+        """By column; None without rows of positive weight."""
+        w = None if weight is None else np.asarray(weight, dtype=np.float64)
+        present = np.ones(len(chunk), dtype=bool) if w is None else w > 0
+        if not present.any():
+            return None
+        table, places = as_table(chunk), []
+        for position in positions:
+            x = table.column(position)
+            rows = present & ~np.isnan(x)
+            places.append(thinned(x[rows], None if w is None else w[rows], most))
+        return places
+
+    def of_columns(parts: Any) -> list[tuple[FloatArray, FloatArray | None]]:
+        return [together(column) for column in zip(*parts, strict=True)]
+
+    each = list(zip(chunks, weights_of_chunks(weights, lengths), strict=True))
+    places = of_all(each, of_chunk, of_columns, "chunks looked at")
     if places is None:
         raise ValueError("weights must be positive in some row; got none.")
     return dict(zip(positions, places, strict=True))
@@ -194,11 +208,9 @@ def weights_of_rows(weights: Any, lengths: Sequence[int], kind: str) -> Any:
         raise ValueError(
             f"weights must hold one number a row, shape ({n_rows},); got {shown(weights)}."
         )
-    return weights.map_blocks(_checked, kind, dtype=np.float64)
-
-
-def _checked(weights: Any, kind: str) -> FloatArray:
-    return as_weights(weights, len(weights), kind, of_part=True)
+    return weights.map_blocks(
+        lambda part: as_weights(part, len(part), kind, of_part=True), dtype=np.float64
+    )
 
 
 def weights_of_chunks(weights: Any, lengths: Sequence[int]) -> list[Any]:
@@ -209,32 +221,3 @@ def weights_of_chunks(weights: Any, lengths: Sequence[int]) -> list[Any]:
         weights = weights.rechunk((tuple(lengths),))
         return list(weights.to_delayed(optimize_graph=False).ravel())
     return np.split(weights, np.cumsum(lengths)[:-1])
-
-
-def _places(
-    chunk: Any, weight: Any, positions: Sequence[int], most: int
-) -> list[tuple[FloatArray, FloatArray | None]] | None:
-    """Places of the values of one chunk by column; None without rows of positive weight."""
-    present = np.ones(len(chunk), dtype=bool) if weight is None else np.asarray(weight) > 0
-    if not present.any():
-        return None
-    table = as_table(chunk)
-    present_weight = None if weight is None else np.asarray(weight, dtype=np.float64)[present]
-    places = []
-    for position in positions:
-        x = table.column(position)[present]
-        not_missing = ~np.isnan(x)
-        places.append(
-            thinned(
-                x[not_missing],
-                None if present_weight is None else present_weight[not_missing],
-                most,
-            )
-        )
-    return places
-
-
-def _places_together(
-    chunks: Sequence[list[tuple[FloatArray, FloatArray | None]]],
-) -> list[tuple[FloatArray, FloatArray | None]]:
-    return [together(each) for each in zip(*chunks, strict=True)]

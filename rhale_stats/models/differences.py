@@ -87,17 +87,10 @@ class DifferenceQuotients:
         self._bar: tqdm[Any] | None = None
         # Of the model, for all parts of the rows, once it is made.
         self._readings: list[ReadModel | None] = []
-        self._batch_rows, self._row_bytes = batch_rows, _bytes_of_row(self.table)
-
-    @property
-    def n_calls(self) -> int:
-        """How often the model was called."""
-        return self.outputs.n_calls
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows in all calls of the model."""
-        return self.outputs.n_rows
+        data = self.table.data  # without what its objects refer to
+        n_bytes = data.nbytes if isinstance(data, np.ndarray) else data.memory_usage(False).sum()
+        self._row_bytes = max(float(n_bytes) / max(self.table.n_rows, 1), 1.0)
+        self._batch_rows = batch_rows
 
     @property
     def precision(self) -> float:
@@ -449,12 +442,15 @@ class DifferenceQuotients:
         except UnknownOutputError:
             raise
         except Exception as error:
-            values = ""
-            if request is not None:
+            text = ""
+            if request is not None:  # the range of numbers, or the levels
                 stored = self.table.stored(request.position, request.columns)
-                values = f" {_values_text(stored)}"
+                values = pd.unique(pd.concat([pd.Series(column) for column in stored]))
+                text = f" in {', '.join(map(str, values[:10]))}{', ...' * (len(values) > 10)}"
+                if pd.api.types.is_float_dtype(values.dtype) and not pd.isna(values).all():
+                    text = f" from {np.nanmin(values):.6g} to {np.nanmax(values):.6g}"
             raise ModelError(
-                f"model raised {type(error).__name__} for {whose}, {called}{values}: {error}"
+                f"model raised {type(error).__name__} for {whose}, {called}{text}: {error}"
             ) from error
 
     def _named_rows(self, part: slice) -> str:
@@ -464,13 +460,6 @@ class DifferenceQuotients:
         n = last - first + 1
         some = "" if high - low + 1 == n else f"{n} of the "
         return f"{some}rows {low} to {high} of X"
-
-
-def _bytes_of_row(table: Table) -> float:
-    """Bytes of a row of a table, without what its objects refer to."""
-    data = table.data
-    size = data.nbytes if isinstance(data, np.ndarray) else data.memory_usage(index=False).sum()
-    return max(float(size) / max(table.n_rows, 1), 1.0)
 
 
 def _slices(n: int, step: int) -> Iterator[slice]:
@@ -503,14 +492,6 @@ def repeated(values: Values, position: int, n: int) -> Values:
     if isinstance(values, np.ndarray):
         return np.full(n, values[position], dtype=values.dtype)
     return values[np.full(n, position)]
-
-
-def _values_text(columns: Sequence[Values]) -> str:
-    """Range of the numbers, or the levels."""
-    values = pd.unique(pd.concat([pd.Series(column) for column in columns]))
-    if pd.api.types.is_float_dtype(values.dtype) and not pd.isna(values).all():
-        return f"from {np.nanmin(values):.6g} to {np.nanmax(values):.6g}"
-    return f"in {', '.join(map(str, values[:10]))}{', ...' if len(values) > 10 else ''}"
 
 
 # --- versions of several columns in one call of the model -----------------------------------------
@@ -571,15 +552,23 @@ def evaluated(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> I
         position, columns, some = request
         group = groups.get(index, [])
         if len(group) > 1 and index == group[0] and not quotients.outputs.apart:
-            group_answers = _in_one_call(quotients, [requests[number] for number in group])
-            answers |= dict(zip(group, group_answers, strict=False))
+            some_requests = [requests[number] for number in group]
+            try:
+                raw = quotients.raw(quotients.table.stacked(some_requests))
+            except Exception:  # each is asked for by itself, which says for which column it is
+                quotients.outputs.apart = True
+            else:
+                ends = np.cumsum([request.size for request in some_requests])
+                for number, rows in zip(group, np.split(raw, ends[:-1]), strict=True):
+                    shape = (len(requests[number].columns), -1, raw.shape[1])
+                    answers[number] = rows.reshape(shape)
         if index in answers:
             answer = answers.pop(index)
             yield list(quotients.accepted(answer)), quotients.table.stored(position, columns)
         elif len(columns) == 1 and some is not None:
             # Rows may be named several times: no table of all of them is made.
-            rows = np.arange(quotients.table.n_rows)[some]
-            yield [quotients.versions(position, rows, columns[0])], [*columns]
+            named = np.arange(quotients.table.n_rows)[some]
+            yield [quotients.versions(position, named, columns[0])], [*columns]
         else:
             part = quotients if some is None else quotients.take(some)
             yield part.evaluate(position, columns)
@@ -591,11 +580,15 @@ def _groups(quotients: DifferenceQuotients, requests: Sequence[Versions]) -> dic
     table = quotients.table
     sizes = [request.size for request in requests]
     keeps_type = [_keeps_type(table, request) for request in requests]
-    widened = [
-        index
-        for index, request in enumerate(requests)
-        if not keeps_type[index] and sizes[index] <= most and _is_widened(table, request)
-    ]
+    widened = []
+    for index, (position, columns, _) in enumerate(requests):
+        # Numbers of another type, none missing, in versions that are floats.
+        is_number = table.is_numeric(position) and not table.is_time(position)
+        if keeps_type[index] or sizes[index] > most or not is_number:
+            continue
+        floats = all(column.dtype == np.float64 for column in columns)
+        if floats and not table.series(position).isna().any():
+            widened.append(index)
     positions = sorted({requests[index].position for index in widened})
     if len(positions) < WIDENED or not _same_if_widened(quotients, positions):
         widened = []
@@ -617,14 +610,6 @@ def _keeps_type(table: Table, request: Versions) -> bool:
         return True
     columns = request.columns if are_floats(request.columns) else map(as_column, request.columns)
     return {column.dtype for column in columns} == {table.dtypes[request.position]}
-
-
-def _is_widened(table: Table, request: Versions) -> bool:
-    """Whether the column holds numbers of another type, none missing, and versions are floats."""
-    if table.is_time(request.position) or not table.is_numeric(request.position):
-        return False
-    floats = all(column.dtype == np.float64 for column in request.columns)
-    return floats and not table.series(request.position).isna().any()
 
 
 def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -> bool:
@@ -651,20 +636,3 @@ def _same_if_widened(quotients: DifferenceQuotients, positions: Sequence[int]) -
         else:
             alike[key] = np.array_equal(*answers)
     return alike[key]
-
-
-def _in_one_call(
-    quotients: DifferenceQuotients, requests: Sequence[Versions]
-) -> list[NDArray[Any]]:
-    """Answers (version, row, output) as the model gave them; nothing, if the call raises."""
-    stack = quotients.table.stacked(requests)
-    try:
-        answer = quotients.raw(stack)
-    except Exception:  # each is asked for by itself, which says for which column it is
-        quotients.outputs.apart = True
-        return []
-    parts = np.split(answer, np.cumsum([request.size for request in requests])[:-1])
-    return [
-        part.reshape(len(request.columns), -1, answer.shape[1])
-        for request, part in zip(requests, parts, strict=True)
-    ]

@@ -78,9 +78,13 @@ def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFra
     backend = like.implementation
     values, gone = _plain_values(column)
     made = nw.new_series(name, values, backend=backend)
-    if isinstance(values, list):
+    if isinstance(values, list):  # text as the categories that it was
         target = kind if kind is not None else nw.String()
-        return made if made.dtype == target else _cast(made, target)
+        if made.dtype == target:
+            return made
+        if made.dtype == nw.Unknown or made.null_count() == len(made):
+            made = made.cast(nw.String)
+        return made.cast(target) if target != nw.String else made
     if gone is not None and gone.any():
         present = nw.new_series("there", ~gone, backend=backend)
         missing = nw.new_series(name, [None] * len(values), made.dtype, backend=backend)
@@ -91,13 +95,6 @@ def native_series(column: pd.Series[Any], name: str, kind: Any, like: nw.DataFra
     elif kind == nw.Date:
         made = made.cast(nw.Date)
     return made
-
-
-def _cast(made: nw.Series[Any], kind: Any) -> nw.Series[Any]:
-    """Text as the categories that it was."""
-    if made.dtype == nw.Unknown or made.null_count() == len(made):
-        made = made.cast(nw.String)
-    return made.cast(kind) if kind != nw.String else made
 
 
 def _plain_values(column: Any) -> tuple[Any, NDArray[np.bool_] | None]:
@@ -209,7 +206,7 @@ def n_rows_of(X: Any) -> int:
     return len(next(iter(columns.values()), ())) if isinstance(columns, Mapping) else len(columns)
 
 
-def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]:
+def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
     """How rows are brought into the form that a model takes: that of the user, or of its fit.
 
     Models of scikit-learn and the like, which remember the columns of their fit, get these columns
@@ -228,13 +225,14 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]
             f"X has no names of columns; they are taken in the order of the fit: {listed(columns)}."
         )
         return lambda rows: pd.DataFrame(rows, columns=columns)
-    if columns is not None and _selects(owner):
-        return as_is
     if columns is not None:
+        fitted = getattr(owner, "best_estimator_", owner)
+        steps = getattr(fitted, "steps", None)
+        if type(steps[0][1] if steps else fitted).__name__ == "ColumnTransformer":
+            return as_is  # takes its columns by name, whatever else there is
         present = [name for name in columns if name in data.columns]
         if present:
-            unknown = [n for n in data.columns if n not in set(columns)]
-            give = _columns_of_fit(present, unknown, data)
+            give = _columns_of_fit(present, columns, data)
             of_numpy = libraries & set(NUMPY_MODELS)
             return (lambda rows: without_arrow(give(rows))) if of_numpy else give
     if not libraries & set(PANDAS_MODELS):
@@ -242,29 +240,23 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Data], Any]
     if libraries & set(NUMPY_MODELS):
         return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and columns is None
-    return _array if of_fit and form.name != PANDAS.name else as_is
+    return pd.DataFrame.to_numpy if of_fit and form.name != PANDAS.name else as_is
 
 
 def without_arrow(rows: Any) -> Any:
     """Columns of Arrow types in those of NumPy: numbers, truth values, text, categories."""
     if not isinstance(rows, pd.DataFrame):
         return rows
-    plain = {
-        position: _plain_column(rows.iloc[:, position])
-        for position, dtype in enumerate(rows.dtypes)
-        if _is_of_arrow(dtype)
-    }
+    columns = dict(enumerate(column for _, column in rows.items()))
+    plain = {}
+    for position, column in columns.items():
+        categories = getattr(column.dtype, "categories", None)
+        dtype = column.dtype if categories is None else categories.dtype
+        if isinstance(dtype, pd.ArrowDtype):
+            plain[position] = _plain_column(column)
     if not plain:
         return rows
-    columns = {
-        position: plain.get(position, rows.iloc[:, position]) for position in range(rows.shape[1])
-    }
-    return pd.DataFrame(columns, index=rows.index).set_axis(rows.columns, axis=1)
-
-
-def _is_of_arrow(dtype: Any) -> bool:
-    categories = getattr(dtype, "categories", None)
-    return isinstance(dtype if categories is None else categories.dtype, pd.ArrowDtype)
+    return pd.DataFrame(columns | plain, index=rows.index).set_axis(rows.columns, axis=1)
 
 
 def _plain_column(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -287,22 +279,15 @@ def columns_of_fit(model: Any, present: Iterable[Any]) -> list[Any] | None:
     """Names of the columns of the fit, of a model of scikit-learn's kind, as the table has them."""
     try:
         names = getattr(model, "feature_names_in_", None)
-        if names is None:
-            names = _names_in_lightgbm(model)
+        if names is None:  # lightgbm before 4.6, alone, in a search or in a vote
+            inner = getattr(model, "best_estimator_", None)
+            inner = inner or [*getattr(model, "estimators_", ()), model][0]
+            if type(inner).__module__.startswith("lightgbm"):
+                names = inner.feature_name_
+                names = None if names[0].startswith("Column_") else names
     except Exception:  # some models raise errors of their own before they are fitted
         return None
     return None if names is None or np.ndim(names) != 1 else names_with_spaces(names, present)
-
-
-def _names_in_lightgbm(model: Any) -> list[str] | None:
-    """Columns of a fit by lightgbm before 4.6, alone, in a search or in a vote."""
-    inner = (
-        getattr(model, "best_estimator_", None) or [*getattr(model, "estimators_", ()), model][0]
-    )
-    if not type(inner).__module__.startswith("lightgbm"):
-        return None
-    names: list[str] = inner.feature_name_
-    return None if names[0].startswith("Column_") else names
 
 
 def names_with_spaces(names: Iterable[Any], present: Iterable[Any]) -> list[Any]:
@@ -312,33 +297,18 @@ def names_with_spaces(names: Iterable[Any], present: Iterable[Any]) -> list[Any]
     return [written.get(name, name) for name in names]
 
 
-def _selects(model: Any) -> bool:
-    """Whether a model of scikit-learn takes its columns by name, whatever else there is."""
-    fitted = getattr(model, "best_estimator_", model)
-    steps = getattr(fitted, "steps", None)
-    first = steps[0][1] if steps else fitted
-    return type(first).__name__ == "ColumnTransformer"
-
-
 def _columns_of_fit(
-    present: Sequence[Any], unknown: Sequence[Any], data: pd.DataFrame
+    present: list[Any], columns: Sequence[Any], data: pd.DataFrame
 ) -> Callable[[Data], Any]:
-    if list(data.columns) == list(present):
+    if list(data.columns) == present:
         return as_is
+    unknown = [name for name in data.columns if name not in set(columns)]
     if unknown:
         warn(
             f"Columns that the model was not fitted with are not given to it: "
             f"{', '.join(map(repr, unknown))}. They have no effect."
         )
-
-    def of_fit(rows: Data) -> Any:
-        return rows[list(present)] if isinstance(rows, pd.DataFrame) else rows
-
-    return of_fit
-
-
-def _array(rows: Data) -> Any:
-    return rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
+    return lambda rows: rows[present]
 
 
 def plain_answer(answer: Any) -> Any:
@@ -377,15 +347,13 @@ def read_dataset(X: xr.Dataset, parameter: str) -> tuple[pd.DataFrame, TableForm
             f"has {text}. Select, stack or drop before the call, as in X[['a', 'b']]."
         )
     ((row,),) = distinct
-    frame = framed({name: _column_of(X[name].values) for name in X.data_vars}, X.sizes[row])
+    frame, form = read_columns({name: X[name].values for name in X.data_vars}, parameter)
     labelled = _label_rows(frame, X, row)
     frame.attrs = _attributes(X.attrs, {name: X[name].attrs for name in X.data_vars})
 
     def give(rows: Any) -> xr.Dataset:
-        data = {
-            name: (row, _own_values(rows.iloc[:, position], X[name].dtype), X[name].attrs)
-            for position, name in enumerate(rows.columns)
-        }
+        columns = form.give(rows).items()
+        data = {name: (row, values, X[name].attrs) for name, values in columns}
         return xr.Dataset(data, attrs=X.attrs)
 
     return frame, TableFormat("xarray Dataset", give, labelled=labelled)
@@ -457,13 +425,10 @@ def read_structured(X: NDArray[Any], parameter: str) -> tuple[pd.DataFrame, Tabl
         raise TypeError(
             f"{parameter} must hold plain values; got a masked array. Fill it or drop these rows."
         )
-    frame = framed({name: _column_of(X[name]) for name in names}, len(X))
+    frame, form = read_columns({name: X[name] for name in names}, parameter)
 
     def give(rows: Any) -> NDArray[Any]:
-        columns = {
-            str(name): _own_values(rows.iloc[:, position], X.dtype[name])
-            for position, name in enumerate(rows.columns)
-        }
+        columns = form.give(rows)
         out = np.empty(len(rows), [(name, values.dtype) for name, values in columns.items()])
         for name, values in columns.items():
             out[name] = values

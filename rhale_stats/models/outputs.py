@@ -90,7 +90,14 @@ class Outputs:
             self._function, data = predict_of(model, table.data, predict)
             self.line = statsmodels.line_of(model, table.data)
             self.table = table.holding(data)
-        self.in_model_form = self._model_form()
+        # How the model is given rows: adapters of libraries read pandas and NumPy.
+        self.in_model_form: Callable[[Any], Any] = as_is
+        if isinstance(model, Adapter):
+            self.in_model_form = self.table.form.as_given
+        elif self._adapter is None:
+            give = given_to(model, self.table.form, self.table.data)
+            restore = self.table.form.restore
+            self.in_model_form = give if restore is as_is else lambda rows: give(restore(rows))
         self.n_calls, self.n_rows, self.largest, self._width = 0, 0, 0.0, 1
         # Answers that were read from the model, without a call, and from what.
         self.n_read, self.answers_from = 0, "predictions"
@@ -129,16 +136,6 @@ class Outputs:
             self._adapter = jax_adapter(self.model, *self._of_jax)
             self._of_jax = None  # looked at once
         return None if self._adapter is None else self._adapter.gradient
-
-    def _model_form(self) -> Callable[[Any], Any]:
-        """How the model is given rows: adapters of libraries read pandas and NumPy."""
-        if isinstance(self.model, Adapter):
-            return self.table.form.as_given
-        if self._adapter is not None:
-            return as_is
-        give = given_to(self.model, self.table.form, self.table.data)
-        restore = self.table.form.restore
-        return give if restore is as_is else lambda rows: give(restore(rows))
 
     def _asked_gradient(
         self, gradient: Gradient, rows: Any, columns: Sequence[int]

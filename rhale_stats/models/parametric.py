@@ -163,7 +163,12 @@ class Parametric:
                 f"predict must be a function predict(params, X); got {type(predict).__name__}."
             )
         self._predict = predict
-        self.params = _vector(params)
+        self.params = np.asarray(params, dtype=np.float64)
+        if self.params.ndim != 1 or not self.params.size or not np.isfinite(self.params).all():
+            raise ValueError(
+                f"params must be a row of finite numbers; got shape {self.params.shape}. Flatten "
+                f"tables of parameters, in the order of their covariance."
+            )
         self.cov = _covariance(cov, len(self.params))
         self.degrees = np.inf
         self.influence = None if scores is None else _scores(scores, self.params) @ self.cov
@@ -201,18 +206,14 @@ class Parametric:
 
         if len(steps):
             first = np.arange(min(table.n_rows, ROWS_TRIED))
-            self._check_used(changes(table.holding(data).take(first).data))
+            if not changes(table.holding(data).take(first).data)[..., :-1].any():
+                # All errors would be 0.
+                raise ValueError(
+                    f"predict(params, X) must depend on params; got the same predictions for the "
+                    f"first {len(first)} rows of X when params were changed along each of the "
+                    f"{len(steps)} directions of cov. Check that predict uses its first argument."
+                )
         return changes, data
-
-    def _check_used(self, answer: FloatArray) -> None:
-        """Raise ``ValueError`` where no parameter changes a prediction: all errors would be 0."""
-        if not answer[..., :-1].any():
-            raise ValueError(
-                f"predict(params, X) must depend on params; got the same predictions for the first "
-                f"{len(answer)} rows of X when params were changed along each of the "
-                f"{answer.shape[-1] - 1} directions of cov. Check that predict uses its first "
-                f"argument."
-            )
 
     def _at_all(self, table: Table, params: FloatArray) -> tuple[Callable[[Any], FloatArray], Any]:
         """Predictions at all ``params`` (versions, n_params), (rows, outputs, versions)."""
@@ -294,7 +295,11 @@ class _FromResults(Parametric):
         self.cov = self._covariance()
         self.influence = influence_of(self._inner, self.params, self.design)
         self.row_factor = row_factor(self._inner, len(self.params), robust=self.robust)
-        self.groups = _clusters(self._inner)
+        # Clusters that its covariance was made by; None without, or of two.
+        groups = (getattr(self._inner, "cov_kwds", None) or {}).get("groups")
+        if groups is None and type(self._inner.model).__name__.endswith("GEE"):
+            groups = self._inner.model.groups
+        self.groups = None if groups is None or np.ndim(groups) != 1 else np.asarray(groups)
         self._asked: tuple[Any, bool] = None, False
 
     def _covariance(self) -> FloatArray:
@@ -487,16 +492,6 @@ def _unfolded(flat: FloatArray, versions: int) -> FloatArray:
     return flat.reshape(len(flat), -1, versions)
 
 
-def _vector(params: ArrayLike) -> FloatArray:
-    values = np.asarray(params, dtype=np.float64)
-    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
-        raise ValueError(
-            f"params must be a row of finite numbers; got shape {values.shape}. Flatten tables of "
-            f"parameters, in the order of their covariance."
-        )
-    return values
-
-
 def _covariance(cov: ArrayLike, n_params: int) -> FloatArray:
     values = np.asarray(cov, dtype=np.float64)
     if values.shape != (n_params, n_params) or not np.isfinite(values).all():
@@ -530,11 +525,3 @@ def _of_results(results: Any, n_params: int) -> FloatArray:
         fixed_cov, cov = cov[:fixed, :fixed], np.zeros((n_params, n_params))
         cov[:fixed, :fixed] = fixed_cov
     return _covariance(cov, n_params)
-
-
-def _clusters(inner: Any) -> NDArray[Any] | None:
-    """Clusters of the rows of the fit that its covariance was made by; None without, or of two."""
-    groups = (getattr(inner, "cov_kwds", None) or {}).get("groups")
-    if groups is None and type(inner.model).__name__.endswith("GEE"):
-        groups = inner.model.groups
-    return None if groups is None or np.ndim(groups) != 1 else np.asarray(groups)

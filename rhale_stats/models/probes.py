@@ -121,8 +121,16 @@ def _probe(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps
         # The output is less precise than its type: longer steps.
         looked = yield from _look(some, position, numbers)
     share = yield from _jump_share(some, position, looked)
-    step = _step_share(looked)
-    derivative = looked.derivative.local_effect
+    # By how much half the step changes the derivative, where it is jumps that do. Not what rounding
+    # can do; and not kinks, of which a longer step meets more: where a step meets jumps, half of it
+    # makes slopes larger, by as much as it changes them in mean squares.
+    derivative, half = looked.derivative.local_effect, looked.half.local_effect
+    change, typical = sums.rms(derivative - half), sums.rms(derivative)
+    unit = np.where(change > 0, change, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        grows = (sums.rms(half) / unit) ** 2 - (typical / unit) ** 2 > GROWS
+    by_jumps = (change > looked.half.error) & grows
+    step = np.where(by_jumps, sums.share(change, typical), 0.0)
     size = np.abs(looked.change)
     missed = np.minimum(looked.missed, size)
     located = share > JUMP_SHARE
@@ -131,7 +139,7 @@ def _probe(some: DifferenceQuotients, position: int, numbers: IntArray) -> Steps
         located,
         sums.share(missed.sum(axis=0), size.sum(axis=0)),
         np.mean(derivative == 0, axis=0),
-        kernel.typical_error(4 / 3 * np.abs(derivative - looked.half.local_effect)),
+        kernel.typical_error(4 / 3 * np.abs(derivative - half)),
         numbers,
         looked.derivative,
         looked.half,
@@ -236,20 +244,6 @@ def _noise(some: DifferenceQuotients, position: int, looked: _ProbeAnswers) -> S
         return False
     some.outputs.precision = NOISE_UNITS * again / away
     return True
-
-
-def _step_share(looked: _ProbeAnswers) -> FloatArray:
-    """By how much half the step changes the derivative, where it is jumps that do.
-
-    Not what rounding can do; and not kinks, of which a longer step meets more: where a step meets
-    jumps, half of it makes slopes larger, by as much as it changes them in mean squares.
-    """
-    whole, half = looked.derivative.local_effect, looked.half.local_effect
-    change, size = sums.rms(whole - half), sums.rms(whole)
-    unit = np.where(change > 0, change, 1.0)
-    with np.errstate(over="ignore", invalid="ignore"):
-        grows = (sums.rms(half) / unit) ** 2 - (size / unit) ** 2 > GROWS
-    return np.where((change > looked.half.error) & grows, sums.share(change, size), 0.0)
 
 
 def _jump_share(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +17,7 @@ from rhale_stats.models.adapters.sklearn import linear_of, passes, sklearn_name,
 from rhale_stats.models.adapters.trees import trees_of
 from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.table import Table, Values, Versions
-from rhale_stats.models.trees import Answer, Coefficients, LeafTable, Trees
+from rhale_stats.models.trees import Coefficients, LeafTable, Trees
 
 if TYPE_CHECKING:
     from rhale_stats.models.outputs import Outputs
@@ -40,7 +40,14 @@ def read_model(model: Any, method: str) -> Trees | Coefficients | None:
         return read_model(model.best_estimator_, method)
     if name == "TransformedTargetRegressor":
         inner = read_model(model.regressor_, method)
-        return None if inner is None else replace(inner, answer=_in_units(model, inner.answer))
+        if inner is None:
+            return None
+        before, inverse = inner.answer, model.transformer_.inverse_transform
+
+        def in_units(sums: FloatArray) -> FloatArray:  # of the target
+            return np.asarray(inverse(before(sums) if before else sums), dtype=np.float64)
+
+        return replace(inner, answer=in_units)
     *steps, last_step = steps_of(model)
     last = trees_of(last_step, method) or linear_of(last_step, method)
     if last is None or not steps:
@@ -60,16 +67,6 @@ def read_model(model: Any, method: str) -> Trees | Coefficients | None:
     return replace(
         last, inputs=inputs, parts=parts, names=None if names is None else list(map(str, names))
     )
-
-
-def _in_units(model: Any, answer: Answer | None) -> Answer:
-    """The answer of a regression of a transformed target, in the units of the target."""
-    inverse: Callable[[FloatArray], Any] = model.transformer_.inverse_transform
-
-    def in_units(sums: FloatArray) -> FloatArray:
-        return np.asarray(inverse(sums if answer is None else answer(sums)), dtype=np.float64)
-
-    return in_units
 
 
 def _parts(steps: Sequence[Any], n_columns: int) -> Parts | None:
@@ -92,7 +89,12 @@ def _of_step(step: Any) -> Parts | None:
     elif name == "SplineTransformer":
         widths = [step.n_features_out_ // n_columns] * n_columns
     elif name == "SimpleImputer" and step.add_indicator:
-        return _with_indicators(step, n_columns)
+        # Behind the columns others say which values were missing.
+        parts = [[number] for number in range(n_columns)]
+        for number, column in enumerate(step.indicator_.features_):
+            parts[column].append(n_columns + number)
+        drops_columns = len(step.get_feature_names_out()) != sum(map(len, parts))
+        return None if drops_columns else [np.array(part) for part in parts]
     elif name in ONE_EACH or (name == "FunctionTransformer" and isinstance(step.func, np.ufunc)):
         widths = [1] * n_columns
     else:
@@ -102,15 +104,6 @@ def _of_step(step: Any) -> Parts | None:
     if name != "FunctionTransformer" and ends[-1] != len(step.get_feature_names_out()):
         return None
     return [np.arange(*pair) for pair in pairwise(ends)]
-
-
-def _with_indicators(step: Any, n_columns: int) -> Parts | None:
-    """Those of an imputer, behind whose columns others say which values were missing."""
-    parts = [[number] for number in range(n_columns)]
-    for number, column in enumerate(step.indicator_.features_):
-        parts[column].append(n_columns + number)
-    drops_columns = len(step.get_feature_names_out()) != sum(map(len, parts))
-    return None if drops_columns else [np.array(part) for part in parts]
 
 
 def _of_columns(step: Any) -> Parts | None:
@@ -180,11 +173,7 @@ class ReadModel:
         self._outputs, self._model = outputs, model
         self._rows: tuple[Any, Any] = None, None
         self._terms: Any = LeafTable(model) if isinstance(model, Trees) else LinearTerms(model)
-
-    @property
-    def source(self) -> str:
-        """What the answers are read from."""
-        return str(self._terms.source)
+        self.source: str = self._terms.source
 
     @classmethod
     def checked(cls, outputs: Outputs, table: Table) -> ReadModel | None:

@@ -122,11 +122,12 @@ def shapley_values(
     )
     bar = progress_bar(table.n_rows, "Shapley values", "row", progress=progress)
     with bar:
-        exact = None
-        if not codes.levels:
-            exact = of_line(model, ends) or of_trees(model, ends, bar)
-        if exact is not None:
-            return ShapleyValues(*exact)
+        for estimator in (model, getattr(model, "__self__", None)):  # or its method
+            exact = None
+            if not codes.levels:
+                exact = of_line(estimator, ends) or of_trees(estimator, ends, bar)
+            if exact is not None:
+                return ShapleyValues(*exact)
         n_columns = len(table.names)
         n_asked = table.n_rows * others.n_rows * 2.0**n_columns
         if n_columns <= EXACT_COLUMNS and n_asked <= shapley.max_model_rows:
@@ -246,42 +247,36 @@ def _agree(computed: FloatArray, change: FloatArray, answer: FloatArray) -> bool
 
 def of_line(model: Model, ends: _Ends) -> tuple[FloatArray, str] | None:
     """Of a linear model with ``coef_`` whose answers these are; None of others."""
-    codes = ends.codes
-    for estimator in (model, getattr(model, "__self__", None)):  # or its method
-        coef = getattr(estimator, "coef_", None)
-        if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f":
-            continue
-        coef = np.atleast_2d(coef)
-        if coef.ndim != 2 or coef.shape[1] != codes.rows.shape[1]:
-            continue
-        if np.isnan(codes.rows).any() or np.isnan(codes.others).any():
-            continue
-        columns = ends.column_of(codes.rows @ coef.T, codes.others @ coef.T)
-        if columns is not None:
-            slopes = np.array([sign * coef[column] for column, sign in columns])
-            away = codes.rows - codes.others.mean(axis=0)
-            return away[:, :, None] * slopes.T, "exact: linear model"
-    return None
+    codes, coef = ends.codes, getattr(model, "coef_", None)
+    if not isinstance(coef, np.ndarray) or coef.dtype.kind != "f" or coef.ndim > 2:
+        return None
+    coef = np.atleast_2d(coef)
+    missing = np.isnan(codes.rows).any() or np.isnan(codes.others).any()
+    if coef.shape[1] != codes.rows.shape[1] or missing:
+        return None
+    columns = ends.column_of(codes.rows @ coef.T, codes.others @ coef.T)
+    if columns is None:
+        return None
+    slopes = np.array([sign * coef[column] for column, sign in columns])
+    away = codes.rows - codes.others.mean(axis=0)
+    return away[:, :, None] * slopes.T, "exact: linear model"
 
 
 def of_trees(model: Model, ends: _Ends, bar: tqdm[Any]) -> tuple[FloatArray, str] | None:
     """Of trees that the library shap can read and whose sum the answers are; None of others."""
-    for estimator in (model, getattr(model, "__self__", None)):  # or its method
-        forest = Forest.read(estimator, ends.codes.others)
-        if forest is None:
-            continue
-        columns = ends.column_of(*map(forest.predict, (ends.codes.rows, ends.codes.others)))
-        if columns is None:
-            continue
-        values = forest.values(ends.codes.rows, ends.codes.others, bar)
-        number, sign = np.array(columns).T
-        values = values[..., number] * sign
-        # Additivity once more, of the values themselves.
-        change = ends.rows - ends.others.mean(axis=0)
-        both = zip(values.sum(axis=1).T, change.T, ends.rows.T, strict=True)
-        if all(_agree(*each) for each in both):
-            return values, "exact: trees"
-    return None
+    forest = Forest.read(model, ends.codes.others)
+    if forest is None:
+        return None
+    columns = ends.column_of(*map(forest.predict, (ends.codes.rows, ends.codes.others)))
+    if columns is None:
+        return None
+    values = forest.values(ends.codes.rows, ends.codes.others, bar)
+    number, sign = np.array(columns).T
+    values = values[..., number] * sign
+    # Additivity once more, of the values themselves.
+    change = ends.rows - ends.others.mean(axis=0)
+    both = zip(values.sum(axis=1).T, change.T, ends.rows.T, strict=True)
+    return (values, "exact: trees") if all(_agree(*each) for each in both) else None
 
 
 class _Codes(NamedTuple):

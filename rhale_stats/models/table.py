@@ -62,14 +62,6 @@ def readings_of(frame: pd.DataFrame) -> tuple[dict[int, Reading], list[str]]:
     return readings, lines
 
 
-def is_nested(column: pd.Series[Any]) -> bool:
-    """Whether a column holds lists, records, arrays or complex numbers."""
-    if not pd.api.types.is_object_dtype(column.dtype):
-        return pd.api.types.is_complex_dtype(column.dtype)
-    values = column.dropna()
-    return len(values) > 0 and isinstance(values.iloc[0], list | dict | set | np.ndarray)
-
-
 def _reading(column: pd.Series[Any]) -> Reading | None:
     """Placeholders are missing values if most of the distinct values are none."""
     try:
@@ -319,8 +311,12 @@ class Table:
         return 1 < n_levels <= DISCRETE_LEVELS and 2 * n_levels <= len(values)
 
     def is_nested(self, position: int) -> bool:
-        """Whether a column holds lists, records or arrays, which have no effect of their own."""
-        return is_nested(self.series(position))
+        """Whether a column holds lists, records, arrays or complex numbers: it has no effect."""
+        column = self.series(position)
+        if not pd.api.types.is_object_dtype(column.dtype):
+            return pd.api.types.is_complex_dtype(column.dtype)
+        values = column.dropna()
+        return len(values) > 0 and isinstance(values.iloc[0], list | dict | set | np.ndarray)
 
     def is_key(self, position: int) -> bool:
         """Whether a column has more than one level for every two rows: an identifier."""
@@ -406,7 +402,13 @@ class Table:
             values = self.series(position).array[numbers].copy()
         for (place, _), versions in zip(some, joined, strict=True):
             values[place] = versions
-        return as_column(self.as_held(position, values))
+        # Whole numbers in the type of a column of integers.
+        dtype = self.series(position).dtype
+        if pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype):
+            held = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
+            whole = _whole_as(held, getattr(dtype, "numpy_dtype", dtype))
+            values = values if whole is held else pd.Series(whole, dtype=dtype).array
+        return as_column(values)
 
     def stored(self, position: int, columns: Sequence[Values]) -> list[Values]:
         """Versions of a column as the table holds them: single precision rounds; dates are days."""
@@ -415,15 +417,6 @@ class Table:
         if not isinstance(self.data, np.ndarray) or self.data.dtype == np.float64:
             return list(columns)
         return [np.asarray(column).astype(self.data.dtype).astype(np.float64) for column in columns]
-
-    def as_held(self, position: int, values: Any) -> Any:
-        """Values for a column: whole numbers in the type of a column of integers."""
-        dtype = self.series(position).dtype
-        if not (pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype)):
-            return values
-        numbers = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
-        whole = _whole_as(numbers, getattr(dtype, "numpy_dtype", dtype))
-        return values if whole is numbers else pd.Series(whole, dtype=dtype).array
 
     @cached_property
     def is_of_floats(self) -> bool:

@@ -124,13 +124,25 @@ class LeafTable:
         n_words = -(-n_leaves // BITS)
         before = BITS * (np.cumsum(n_words) - n_words) - (np.cumsum(n_leaves) - n_leaves)
         self._slot = np.cumsum(is_leaf) - 1 + np.repeat(before, np.diff(self._begins))
-        self._column = [tree.column for tree in trees]
         self._values = [np.ascontiguousarray(tree.value[tree.feature < 0].T) for tree in trees]
+        # The sums that each tree adds to.
+        self._sums = [
+            slice(tree.column, tree.column + len(values))
+            for tree, values in zip(trees, self._values, strict=True)
+        ]
         self._used = [np.unique(tree.feature[tree.feature >= 0]).tolist() for tree in trees]
         ends = np.cumsum([0, *n_words]).tolist()
         self._words = [slice(*pair) for pair in pairwise(ends)]
         self._levels = {int(self._feature[node]) for node in self._codes}
-        self._cuts = [self._cuts_of(number) for number in range(int(self._feature.max()) + 1)]
+        # Thresholds of every input, or numbers of the categories that nodes list.
+        self._cuts = []
+        for number in range(int(self._feature.max()) + 1):
+            nodes = np.flatnonzero(self._feature == number)
+            cuts = np.unique(self._threshold[nodes])
+            if number in self._levels:
+                most = max(int(self._codes[node][0].max(initial=0)) for node in nodes.tolist())
+                cuts = np.arange(most + 1.0)
+            self._cuts.append(cuts)
 
     @property
     def n_bytes(self) -> int:
@@ -140,14 +152,6 @@ class LeafTable:
     def _n_intervals(self, number: int) -> int:
         """Intervals of an input, with that of missing values."""
         return len(self._cuts[number]) + 2 if number < len(self._cuts) else 1
-
-    def _cuts_of(self, number: int) -> FloatArray:
-        """Thresholds of an input, or numbers of the categories that nodes list."""
-        nodes = np.flatnonzero(self._feature == number)
-        if number in self._levels:
-            most = max(int(self._codes[node][0].max(initial=0)) for node in nodes.tolist())
-            return np.arange(most + 1.0)
-        return np.unique(self._threshold[nodes])
 
     def intervals(self, number: int, x: FloatArray) -> IntArray:
         """Intervals of values of an input; the last is that of missing ones."""
@@ -221,7 +225,12 @@ class LeafTable:
         for nodes, left, right in self._descent(self._begins[begin:end]):
             inside[left - first] = inside[right - first] = inside[nodes - first]
             splits = self._feature[nodes] == number
-            goes_left = self._goes_left(nodes[splits], n_intervals - 1)
+            # Whether nodes send categories, and missing values behind them, to the left.
+            goes_left = np.zeros((splits.sum(), n_intervals), dtype=bool)
+            for row, node in zip(goes_left, nodes[splits].tolist(), strict=True):
+                codes, listed_left = self._codes[node]
+                row[:-1] = np.isin(np.arange(n_intervals - 1), codes) == listed_left
+            goes_left[:, -1] = self._missing_left[nodes[splits]]
             inside[left[splits] - first] &= goes_left
             inside[right[splits] - first] &= ~goes_left
         is_leaf = self._feature[first:last] < 0
@@ -231,14 +240,6 @@ class LeafTable:
         bits[slot] = inside[is_leaf]
         packed = np.packbits(bits, axis=0, bitorder="little").reshape(-1, BITS // 8, n_intervals)
         return np.ascontiguousarray(packed.transpose(0, 2, 1)).view("<u8")[..., 0]
-
-    def _goes_left(self, nodes: IntArray, n_levels: int) -> NDArray[np.bool_]:
-        """Whether nodes send categories, and missing values behind them, to the left."""
-        left = np.empty((len(nodes), n_levels), dtype=bool)
-        for row, node in enumerate(nodes.tolist()):
-            codes, listed_left = self._codes[node]
-            left[row] = np.isin(np.arange(n_levels), codes) == listed_left
-        return np.column_stack([left, self._missing_left[nodes]])
 
     def rows(self, x: FloatArray) -> LeafRows:
         """Rows of inputs (row, input) with the leaves that they are in."""
@@ -256,7 +257,7 @@ class LeafTable:
             columns = [column[rows].astype(np.intp) for column in intervals]
             for tree, values in enumerate(self._values):
                 leaf = self._leaf(tree, columns)
-                totals[self._sums_of(tree), rows] += values.take(leaf, axis=1)
+                totals[self._sums[tree], rows] += values.take(leaf, axis=1)
                 if leaves:
                     leaves[tree][rows] = leaf
 
@@ -280,7 +281,7 @@ class LeafTable:
             places = None if choice is None else choice[part]
             level = np.zeros((len(out), part.stop - part.start))
             for tree in trees:
-                sums = self._sums_of(tree)
+                sums = self._sums[tree]
                 leaf = rows.leaves[tree][part] if rows.leaves else self._leaf(tree, columns)
                 if places is not None and n_places <= MAX_PLACES:
                     self._add_changes(out[sums, part], tree, columns, leaf, moved, places)
@@ -292,10 +293,6 @@ class LeafTable:
 
         _in_blocks(of_block, out.shape[1])
         return out
-
-    def _sums_of(self, tree: int) -> slice:
-        """The sums that a tree adds to."""
-        return slice(self._column[tree], self._column[tree] + len(self._values[tree]))
 
     def _add_changes(
         self,
@@ -342,10 +339,10 @@ class LeafTable:
             columns = [*(moved[n] for n in moving), *(intervals[n] for n in others)]
             bits = [mask.take(column) for mask, column in zip(masks, columns, strict=True)]
             # Rows share few sets of leaves, and versions few pieces: found without a sort.
-            version, parts = pd.factorize(_common(bits[: len(moving)]))
+            version, parts = pd.factorize(reduce(iand, bits[: len(moving)]))
             row, patterns = None, ALL
             if others:
-                row, patterns = pd.factorize(_common(bits[len(moving) :]))
+                row, patterns = pd.factorize(reduce(iand, bits[len(moving) :]))
             number = _number(patterns[:, None] & parts)
             for sums, values in zip(out, self._values[tree], strict=True):
                 # The last is that of no leaf.
@@ -353,7 +350,12 @@ class LeafTable:
                 if row is None:
                     sums += table[0, version if choice is None else version[choice]]
                 elif choice is None:
-                    _add_rows(sums, table[:, version], row, room)
+                    # In parts that stay in the cache.
+                    at_versions = table[:, version]
+                    for begin in range(0, len(row), len(room)):
+                        some = row[begin : begin + len(room)]
+                        np.take(at_versions, some, axis=0, out=room[: len(some)], mode="clip")
+                        sums[begin : begin + len(some)] += room[: len(some)]
                 else:
                     sums += table.take(row[:, None] * table.shape[1] + version[choice])
 
@@ -365,7 +367,7 @@ class LeafTable:
         leaf = np.full(1, -1)
         for first, masks in self._words_of(tree, used):
             bits = [mask.take(intervals[n]) for n, mask in zip(used, masks, strict=True)]
-            number = _number(_common(bits))
+            number = _number(reduce(iand, bits))
             leaf = number if not first else np.where(number < 0, leaf, number + first)
         return leaf
 
@@ -386,16 +388,3 @@ def _in_blocks(of_block: Callable[[slice], None], n_rows: int) -> None:
     """All rows in parts that stay in the cache of a processor, and of many rows in threads."""
     blocks = [slice(begin, min(begin + ROWS, n_rows)) for begin in range(0, n_rows, ROWS)]
     in_threads(of_block, blocks, 1 if len(blocks) < BLOCKS_IN_THREADS else cpus())
-
-
-def _common(masks: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Bits of all masks, in the first of them."""
-    return reduce(iand, masks)
-
-
-def _add_rows(out: FloatArray, table: FloatArray, row: IntArray, room: FloatArray) -> None:
-    """Add rows of a table, by their numbers, in parts that stay in the cache."""
-    for begin in range(0, len(row), len(room)):
-        some = row[begin : begin + len(room)]
-        np.take(table, some, axis=0, out=room[: len(some)], mode="clip")
-        out[begin : begin + len(some)] += room[: len(some)]

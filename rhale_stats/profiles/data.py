@@ -6,7 +6,6 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
@@ -26,13 +25,6 @@ N_GRID_OF_PAIR, MAX_PAIRS = 20, 2500
 CENTERINGS = ("mean", "start", "integral", "none")
 # What a user may give as a grid: of the only feature, or by its name.
 Grid = ArrayLike | Mapping[Any, Any] | None
-
-
-def size(background: int | pd.DataFrame | ArrayLike, n_rows: int) -> int:
-    """Number of background rows: the number asked for, or the rows given."""
-    if isinstance(background, int | np.integer):
-        return min(int(background), n_rows)
-    return int(np.shape(background)[0])
 
 
 def check_centre(axes: Sequence[ProfileAxis], centering: str) -> None:

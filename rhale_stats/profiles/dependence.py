@@ -22,7 +22,7 @@ from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.models.shapley import ShapleyOptions, given_column, shapley_values
 from rhale_stats.models.table import as_table
-from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis, size
+from rhale_stats.profiles.data import CENTERINGS, N_GRID, Grid, ProfileAxis
 from rhale_stats.profiles.inputs import (
     BESIDE,
     ProfileInputs,
@@ -143,8 +143,12 @@ def shap_dependence(
             model, quotients, shapley, generator, "shap_dependence", progress=progress
         )
         values = [computed.values[:, axis.position].T for axis in axes]
-        errors = computed.error
-        n_background = size(shapley.background, inputs.table.n_rows)
+        errors, background, n_rows = computed.error, shapley.background, inputs.table.n_rows
+        n_background = (
+            min(int(background), n_rows)
+            if isinstance(background, int | np.integer)
+            else int(np.shape(background)[0])
+        )
         facts = {"shapley": computed.how, "n_background": n_background, "seed": seed}
     else:
         given_values = as_numbers(getattr(shap_values, "values", shap_values), "shap_values")
@@ -313,8 +317,13 @@ def m_plot(
             for values in (axis.x, *answers.T)
         ]
         axes.append(axis._replace(grid=x.mean, values=x.mean))
+        curves = []
+        for means in each if n_bins else ():
+            offset, covariance = kernel.bin_curve(means, x.mean, centering)
+            curve, spread = means.mean - offset, np.sqrt(means.variance)
+            curves.append(estimates_of(curve, spread, covariance, offset, means.share))
         estimates.append(
-            _of_bins(each, x.mean, centering)
+            (of_outputs(curves) if n_bins else no_rows(len(each)))
             | {
                 "n_obs": each[0].n_obs,
                 "n_effective": each[0].n_effective,
@@ -331,17 +340,3 @@ def m_plot(
     out = inputs.with_rows(out, axes).set_coords(["bin_left", "bin_right"])
     rule_name, parameters = describe(rule)
     return out.assign_attrs(bin_rule=rule_name, bin_parameters=parameters)
-
-
-def _of_bins(
-    each: Sequence[kernel.BinMeans], x: FloatArray, centering: str
-) -> dict[str, NDArray[Any]]:
-    """An M-plot from means in bins, of every output."""
-    if not len(x):
-        return no_rows(len(each))
-    estimates = []
-    for means in each:
-        offset, covariance = kernel.bin_curve(means, x, centering)
-        curve, spread = means.mean - offset, np.sqrt(means.variance)
-        estimates.append(estimates_of(curve, spread, covariance, offset, means.share))
-    return of_outputs(estimates)

@@ -260,29 +260,43 @@ class ProfileInputs(Sample):
         """Results of all features, padded to the longest grid."""
         labels: Sequence[Any] = []
         names: Sequence[str] = []
-        calls: dict[str, Any] = {"n_rows": self.table.n_rows, "model_calls": 0, "model_rows": 0}
+        calls: dict[str, Any] = {"model_calls": 0, "model_rows": 0}
         if quotients is not None:
             quotients.check_size()
-            labels, names = quotients.outputs.labels, quotients.outputs.names
-            calls = {
-                "n_rows": self.table.n_rows,
-                "answers_from": quotients.outputs.answers_from,
-                "model_calls": quotients.n_calls,
-                "model_rows": quotients.n_rows,
-            }
+            outputs = quotients.outputs
+            labels, names = outputs.labels, outputs.names
+            calls = {"model_calls": outputs.n_calls, "model_rows": outputs.n_rows}
+            calls = {"answers_from": outputs.answers_from, **calls}
         n_grid = max(*[len(axis.grid) for axis in axes], 1)
         sizes = {"grid": n_grid, "grid_other": n_grid, "obs": self.table.n_rows}
         facts = FACTS | {"curve": {"estimator": ESTIMATORS[method], "centering": centering}}
         data = {}
         for name in estimates[0]:
             each = [np.asarray(estimate[name], dtype=np.float64) for estimate in estimates]
-            values, dims = _stacked(name, each, sizes, max(len(labels), 1))
+            dims, filler = PROFILE_VARIABLES[name][0], 0.0 if name in COUNTS else np.nan
+            if name in OF_ROWS:
+                # An M-plot counts them bin by bin.
+                dims = ("feature", "grid") if each[0].ndim else dims
+                values = padded(each, [sizes[dim] for dim in dims[1:]], missing=filler)
+                values = values.astype(np.int64) if name == "n_obs" else values
+            else:
+                # A constant feature met before any answer knows of one output only.
+                n_outputs = max(len(labels), 1)
+                each = [np.broadcast_to(array, (n_outputs, *array.shape[1:])) for array in each]
+                shape = (n_outputs, *[sizes[dim] for dim in dims[1:]])
+                values = padded(each, shape, missing=filler).swapaxes(0, 1)
+                dims = (OUTPUT, *dims)
             data[name] = variable(name, values, PROFILE, dims, **facts.get(name, {}))
+        calls = {"n_rows": self.table.n_rows, **calls}
         attrs = {"method": method, "centering": centering, **self.facts, **calls}
         out = dataset_of(data, _coordinates(axes, n_grid, self.units), attrs)
         # math [6]: a frequency weight is so many rows.
-        n_missing = self._counted([self.gone(axis) for axis in axes])
-        n_beyond = self._counted([~axis.present for axis in axes]) - n_missing
+        counts = np.ones(self.table.n_rows)
+        if self.weight is not None and self.frequency:
+            counts = self.weight
+        gone = np.array([(self.gone(axis), ~axis.present) for axis in axes])
+        n_missing, n_absent = (gone @ counts).astype(np.int64).T
+        n_beyond = n_absent - n_missing
         if n_beyond.any():
             out["n_beyond"] = variable("n_beyond", n_beyond, PROFILE)
         if n_missing.any() or n_beyond.any():
@@ -290,11 +304,6 @@ class ProfileInputs(Sample):
         if "missing_curve" in out and out["missing_curve"].isnull().all():
             out = out.drop_vars(["missing_curve", "missing_curve_se"])
         return with_outputs(out, labels, names)
-
-    def _counted(self, each: Sequence[NDArray[np.bool_]]) -> NDArray[np.int64]:
-        """How many rows these are, of every feature."""
-        w = self.weight if self.frequency else None
-        return np.array([int(rows.sum() if w is None else w[rows].sum()) for rows in each])
 
     def with_rows(self, out: xr.Dataset, axes: Sequence[ProfileAxis]) -> xr.Dataset:
         """The result with the values and weights of the rows, and their labels."""
@@ -341,23 +350,6 @@ def _block(
         sums[rows] = curves.sum(axis=(1, 2))
         check_finite(sums, "ICE curves", axis.name, advice)
     return rows, np.ascontiguousarray(curves.transpose(2, 0, 1)), error
-
-
-def _stacked(
-    name: str, each: Sequence[FloatArray], sizes: Mapping[str, int], n_outputs: int
-) -> tuple[NDArray[Any], tuple[str, ...]]:
-    """Values of all features as one array, padded to the longest grid, and its dims."""
-    dims = PROFILE_VARIABLES[name][0]
-    filler = 0.0 if name in COUNTS else np.nan
-    if name not in OF_ROWS:
-        # A constant feature met before any answer knows of one output only.
-        each = [np.broadcast_to(values, (n_outputs, *values.shape[1:])) for values in each]
-        shape = (n_outputs, *[sizes[dim] for dim in dims[1:]])
-        return padded(each, shape, missing=filler).swapaxes(0, 1), (OUTPUT, *dims)
-    # An M-plot counts them bin by bin.
-    dims = ("feature", "grid") if each[0].ndim else dims
-    values = padded(each, [sizes[dim] for dim in dims[1:]], missing=filler)
-    return values.astype(np.int64) if name == "n_obs" else values, dims
 
 
 def _coordinates(

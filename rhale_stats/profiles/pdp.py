@@ -19,7 +19,6 @@ from rhale_stats.arrays import profiles as kernel
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.chunks import of_all
 from rhale_stats.models.chunked import (
-    Glance,
     chunks_of,
     glance,
     places_of,
@@ -319,13 +318,11 @@ def ice(
         beside = {} if derivative else _beside(inputs, quotients, axis, mean, chosen)
         n_outputs = len(mean.estimates["curve"])
         each = np.full((n_outputs, len(axis.grid), inputs.table.n_rows), np.nan)
-        first, rows = 0, np.flatnonzero(inputs.with_curve(axis))
-        for curves in curves_kept:
-            block = rows[first : first + curves.shape[1]]
-            first += curves.shape[1]
+        if curves_kept:
+            curves = np.concatenate(curves_kept, axis=1)
             if chosen != "none":
-                curves = curves - (curves @ mean.centre)[..., None]
-            each[:, :, block] = curves.transpose(0, 2, 1)
+                curves -= (curves @ mean.centre)[..., None]
+            each[:, :, inputs.with_curve(axis)] = curves.transpose(0, 2, 1)
         estimates.append(mean.estimates | beside | {"ice": each})
     out = inputs.labelled(axes, estimates, quotients, method="ice", centering=chosen)
     out = inputs.with_rows(out, axes).assign_attrs(grid_kind=grid_kind, ice_kind=kind)
@@ -459,12 +456,33 @@ def pdp_in_chunks(
     seen = glance(chunks)
     without_weights = replace(options, weights=None)
     inputs = ProfileInputs.used(seen.sample, features, without_weights, _numbers)
-    _check_numbers(inputs, seen)
+    columns = list(zip(inputs.names, inputs.positions, strict=True))
+    for name, position in columns:
+        if not inputs.table.is_numeric(position):
+            raise TypeError(
+                f"features must be columns of numbers where X is in chunks; column {name!r} holds "
+                f"levels, which need all rows at once. Take a sample of the rows for it."
+            )
+        if seen.n_bad[position]:
+            raise ValueError(
+                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
+                f"{sum(seen.lengths)} rows. Drop these rows before the call."
+            )
     weights = None
     if options.weights is not None:
         weights = weights_of_rows(options.weights, seen.lengths, options.weight_kind)
     own_grids = grids(grid, inputs.names, inputs.table.names)
-    axes = _axes(inputs, seen, chunks, weights, own_grids, n_grid, grid_kind)
+    free = [p for name, p in columns if name not in own_grids and seen.low[p] < seen.high[p]]
+    # Of all rows, or a summary of very many.
+    places, axes = places_of(chunks, seen.lengths, free, weights) if free else {}, []
+    for name, position in columns:
+        points = np.zeros(0)
+        if name in own_grids:
+            points = as_edges(own_grids[name], f"grid of feature {name!r}")
+        elif position in places:
+            points = grid_of(*places[position], n_grid, grid_kind)
+        x, integers = inputs.table.column(position), name not in own_grids
+        axes.append(inputs.axis_of_numbers(name, position, x, points, integers=integers))
     varying = [axis for axis in axes if len(axis.grid)]
     each = list(zip(chunks, weights_of_chunks(weights, seen.lengths), strict=True))
     sums = of_all(each, partial(_sums_of, varying, options.weight_kind), _sums_of_all)
@@ -482,11 +500,11 @@ def pdp_in_chunks(
         origin = curves[:, 0].mean(axis=1)
         empty.append(kernel.MomentsOfOutputs(centre, levels, not rows.counts, origin))
     work = partial(_moments_of, model, without_weights, varying, empty)
-    moments = of_all(each, work, _moments_of_all, "chunks of partial dependence", most=2)
+    moments, errors, n_calls, n_asked = of_all(
+        each, work, _moments_of_all, "chunks of partial dependence", most=2
+    )
     by_name = {}
-    for axis, share, of_axis, error in zip(
-        varying, shares, moments.of_axes, moments.error, strict=True
-    ):
+    for axis, share, of_axis, error in zip(varying, shares, moments, errors, strict=True):
         profiles = of_axis.profiles(axis.grid, rows, centering)
         by_name[axis.name] = _of_profiles(profiles, share) | {"output_error": error}
     n_outputs = max(len(quotients.outputs.labels), 1)
@@ -496,8 +514,8 @@ def pdp_in_chunks(
     out = inputs.labelled(axes, every, quotients, method="pdp", centering=centering)
     return out.assign_attrs(
         n_rows=n_rows,
-        model_calls=quotients.n_calls + moments.n_calls,
-        model_rows=quotients.n_rows + moments.n_rows,
+        model_calls=quotients.outputs.n_calls + n_calls,
+        model_rows=quotients.outputs.n_rows + n_asked,
         weight_kind="none" if weights is None else options.weight_kind,
         grid_kind=grid_kind,
     )
@@ -517,49 +535,6 @@ def _numbers(table: Any) -> list[int]:
     return chosen
 
 
-def _check_numbers(inputs: ProfileInputs, seen: Glance) -> None:
-    """Raise for features that are not numbers, or have no value in some row."""
-    for name, position in zip(inputs.names, inputs.positions, strict=True):
-        if not inputs.table.is_numeric(position):
-            raise TypeError(
-                f"features must be columns of numbers where X is in chunks; column {name!r} holds "
-                f"levels, which need all rows at once. Take a sample of the rows for it."
-            )
-        if seen.n_bad[position]:
-            raise ValueError(
-                f"X of feature {name!r} must be finite; got {seen.n_bad[position]} NaN or inf in "
-                f"{sum(seen.lengths)} rows. Drop these rows before the call."
-            )
-
-
-def _axes(
-    inputs: ProfileInputs,
-    seen: Glance,
-    chunks: Sequence[Any],
-    weights: Any,
-    own_grids: dict[str, Any],
-    n_grid: int,
-    grid_kind: str,
-) -> list[ProfileAxis]:
-    """The features with grids from all rows, or from a summary of very many."""
-    free = [
-        position
-        for name, position in zip(inputs.names, inputs.positions, strict=True)
-        if name not in own_grids and seen.low[position] < seen.high[position]
-    ]
-    places = places_of(chunks, seen.lengths, free, weights) if free else {}
-    out = []
-    for name, position in zip(inputs.names, inputs.positions, strict=True):
-        grid = np.zeros(0)
-        if name in own_grids:
-            grid = as_edges(own_grids[name], f"grid of feature {name!r}")
-        elif position in places:
-            grid = grid_of(*places[position], n_grid, grid_kind)
-        x, integers = inputs.table.column(position), name not in own_grids
-        out.append(inputs.axis_of_numbers(name, position, x, grid, integers=integers))
-    return out
-
-
 # --- in a worker ----------------------------------------------------------------------------------
 
 
@@ -571,11 +546,10 @@ def _sums_of(
     axes: Sequence[ProfileAxis], weight_kind: str, chunk: Any, weight: Any
 ) -> _Sums | None:
     """Sums over the rows of one chunk."""
-    rows = _some(chunk, weight, ModelOptions())
-    if rows is None:
+    inputs = _some(chunk, weight, ModelOptions())
+    if inputs is None:
         return None
-    inputs, w = rows
-    n_rows = inputs.table.n_rows
+    n_rows, w = inputs.table.n_rows, inputs.weight
     totals = kernel.Totals.from_weights(w, n_rows, frequency=weight_kind == "frequency")
     at_points = [
         kernel.places(axis.grid, inputs.table.column(axis.position)).share(w) * totals.weight
@@ -590,13 +564,8 @@ def _sums_of_all(chunks: Sequence[_Sums]) -> _Sums:
     return sum(n_rows), kernel.Totals.merged(totals), of_axes
 
 
-class _ChunkMoments(NamedTuple):
-    """Moments of all features and their errors, and what they took of the model."""
-
-    of_axes: list[kernel.MomentsOfOutputs]
-    error: list[FloatArray]
-    n_calls: int
-    n_rows: int
+# Moments of all features and their errors, and calls and rows of the model.
+_ChunkMoments: TypeAlias = tuple[list[kernel.MomentsOfOutputs], list[FloatArray], int, int]
 
 
 def _moments_of(
@@ -608,11 +577,10 @@ def _moments_of(
     weight: Any,
 ) -> _ChunkMoments | None:
     """Moments of the ICE curves of one chunk; ``empty`` are those of no rows."""
-    rows = _some(chunk, weight, options)
-    if rows is None:
+    inputs = _some(chunk, weight, options)
+    if inputs is None:
         return None
-    inputs, w = rows
-    quotients = inputs.quotients(model, probe=False)
+    quotients, w = inputs.quotients(model, probe=False), inputs.weight
     of_axes, errors = [], []
     for axis_of_all, of_none in zip(axes, empty, strict=True):
         axis = axis_of_all._replace(x=inputs.table.column(axis_of_all.position))
@@ -623,7 +591,7 @@ def _moments_of(
             largest = np.maximum(largest, error)
         of_axes.append(moments)
         errors.append(largest)
-    return _ChunkMoments(of_axes, errors, quotients.n_calls, quotients.n_rows)
+    return of_axes, errors, quotients.outputs.n_calls, quotients.outputs.n_rows
 
 
 def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
@@ -632,18 +600,15 @@ def _moments_of_all(chunks: Sequence[_ChunkMoments]) -> _ChunkMoments:
         for total, part in zip(whole, of_axes, strict=True):
             total.merge(part)
     largest = [np.max(each, axis=0) for each in zip(*errors, strict=True)]
-    return _ChunkMoments(whole, largest, sum(n_calls), sum(n_rows))
+    return whole, largest, sum(n_calls), sum(n_rows)
 
 
-def _some(
-    chunk: Any, weight: Any, options: ModelOptions
-) -> tuple[ProfileInputs, NDArray[np.float64] | None] | None:
-    """The rows of a chunk that have weight, and their weights; None without any."""
+def _some(chunk: Any, weight: Any, options: ModelOptions) -> ProfileInputs | None:
+    """The rows of a chunk that have weight, with their weights; None without any."""
     if not len(chunk):
         return None
     inputs = ProfileInputs.from_table(chunk, options)
     if weight is None:
-        return inputs, None
-    w = np.asarray(weight, dtype=np.float64)
-    has_weight = w > 0
-    return (inputs.take(has_weight), w[has_weight]) if has_weight.any() else None
+        return inputs
+    inputs = replace(inputs, weight=np.asarray(weight, dtype=np.float64))
+    return inputs.take(inputs.present) if inputs.present.any() else None

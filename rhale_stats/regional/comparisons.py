@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -133,15 +133,15 @@ def regional_shap(
     middles, cell = (edges[:-1] + edges[1:]) / 2, bin_index(edges, x)
 
     def means(rows: IntArray) -> FloatArray:
+        if not np.ptp(x):
+            return np.full((2, len(middles)), np.nan)
         weight = sample.weight_at(rows)
         in_bins = profiles.bin_means(
             values[rows], cell[rows], len(middles), weight, frequency=sample.frequency
         )
         return np.stack([in_bins.mean, np.sqrt(in_bins.variance)])
 
-    unknown = np.full((2, len(middles)), np.nan)
-    curves = [means(rows) if np.ptp(x) else unknown for rows in rows_of_nodes(tree)]
-    out = finished(tree, "regional_shap", "Shapley values", middles, curves, quotients)
+    out = finished(tree, "regional_shap", "Shapley values", middles, means, quotients)
     if quotients is not None or search.test is not None:
         facts["seed"] = seed
     return out.assign_attrs(facts)
@@ -250,8 +250,7 @@ def regional_pdp(
         moments = profiles.sample(curves[rows], sample.weight_at(rows), frequency=sample.frequency)
         return np.stack([moments.mean, np.sqrt(np.diagonal(moments.covariance))])
 
-    means = [mean(rows) for rows in rows_of_nodes(tree)]
-    out = finished(tree, "regional_pdp", "centred ICE", grid, means, quotients)
+    out = finished(tree, "regional_pdp", "centred ICE", grid, mean, quotients)
     for fact in ("min_share", "bin_rule", "bin_parameters"):
         del out.attrs[fact]
     return out
@@ -330,8 +329,19 @@ def regional_ale(
     local = labelled(sample, x[:, None], [differences], quotients)
     work = work_of(local, bins, search, loss, None, rng)
     tree, edges = _binned_tree(work, x, conditioning, LOSSES[loss])
-    curves = [ale_curve(local.isel(obs=rows), edges) for rows in rows_of_nodes(tree)]
-    return finished(tree, "regional_ale", loss, edges, curves, quotients)
+
+    def curve(rows: IntArray) -> FloatArray:
+        """NaN beyond the bins that the rows reach."""
+        some, bins = local.isel(obs=rows), GivenBins(edges)
+        row = one_feature(quiet_rhale(some, bins=bins, weighting="rows", has_spread=False), 0)
+        begin = row.bin_edges[:1]
+        first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
+        out = np.full((2, len(edges)), np.nan)
+        for values, of_bins in zip(out, (row.at_bins("curve"), row.curve_spreads[1]), strict=True):
+            values[first : first + len(of_bins)] = of_bins
+        return out
+
+    return finished(tree, "regional_ale", loss, edges, curve, quotients)
 
 
 # --- what the three have in common ----------------------------------------------------------------
@@ -367,40 +377,28 @@ def _binned_tree(
     return tree, x[0] + np.array([0.0, 1.0]) if problem is None else problem.edges
 
 
-def ale_curve(local: xr.Dataset, edges: FloatArray) -> FloatArray:
-    """The ALE curve of some rows and its spread, (2, edge); NaN beyond the bins that they reach."""
-    effect = quiet_rhale(local, bins=GivenBins(edges), weighting="rows", has_spread=False)
-    row = one_feature(effect, 0)
-    begin = row.bin_edges[:1]
-    first = int(np.argmin(np.abs(edges - begin))) if len(begin) else 0
-    out = np.full((2, len(edges)), np.nan)
-    for values, of_bins in zip(out, (row.at_bins("curve"), row.curve_spreads[1]), strict=True):
-        values[first : first + len(of_bins)] = of_bins
-    return out
-
-
 def finished(
     tree: xr.Dataset,
     method: str,
     loss_kind: str,
     grid: FloatArray,
-    curves: Sequence[FloatArray],
+    curve_of: Callable[[IntArray], FloatArray],
     quotients: DifferenceQuotients | None,
 ) -> xr.Dataset:
-    """The tree with what it cost, and in every node the effect and its spread, (2, point) each."""
-    curve, spread = np.stack(curves, axis=1)
+    """The tree with what it cost, and the effect and its spread, (2, point), of every node."""
+    n_calls = n_rows = 0
+    curve, spread = np.stack([curve_of(rows) for rows in rows_of_nodes(tree)], axis=1)
     if quotients is not None:
         quotients.check_size()
-    dims = ("node", "grid")
-    return tree.assign(
-        curve=(dims, curve, {"long_name": "effect", "units": "output units"}),
-        curve_std=(dims, spread, {"long_name": "its spread", "units": "output units"}),
-    ).assign_coords(
-        grid=("grid", np.arange(len(grid)), {"long_name": "point of the grid"}),
-        grid_value=("grid", grid, GRID_VALUE),
-    ).assign_attrs(
-        method=method,
-        loss_kind=loss_kind,
-        model_calls=0 if quotients is None else quotients.n_calls,
-        model_rows=0 if quotients is None else quotients.n_rows,
-    )  # fmt: skip
+        n_calls, n_rows = quotients.outputs.n_calls, quotients.outputs.n_rows
+    dims, facts = ("node", "grid"), {"method": method, "loss_kind": loss_kind}
+    return (
+        tree.assign(
+            curve=(dims, curve, {"long_name": "effect", "units": "output units"}),
+            curve_std=(dims, spread, {"long_name": "its spread", "units": "output units"}),
+            grid=("grid", np.arange(len(grid)), {"long_name": "point of the grid"}),
+            grid_value=("grid", grid, GRID_VALUE),
+        )
+        .set_coords("grid_value")
+        .assign_attrs(**facts, model_calls=n_calls, model_rows=n_rows)
+    )

@@ -203,7 +203,7 @@ def root_bins(rule: BinRule, n_rows: float) -> BinRule:
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeFacts:
     """Rows of one node, their loss, and whether splits of it are ``worth`` a search."""
 
     row_numbers: IntArray
@@ -213,14 +213,6 @@ class Node:
     loss: float
     worth: bool
     least_rows: float
-
-    def losses(self, sums: FloatArray, *, in_bins: bool) -> FloatArray:
-        """Losses of many sets of rows, (sum, problem, cell) -> (problem,)."""
-        raise NotImplementedError
-
-    def test(self) -> SplitTest:
-        """The test of splits of this node."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -318,7 +310,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class EffectNode(Node):
+class EffectNode(NodeFacts):
     """A node by local effects, with the cells that begin its bins, and which bins are linear."""
 
     rows: search.NodeRows
@@ -328,7 +320,7 @@ class EffectNode(Node):
     linear: NDArray[np.bool_] | None
 
     def losses(self, sums: FloatArray, *, in_bins: bool) -> FloatArray:
-        """Losses of many sets of rows, from their sums in the cells."""
+        """Losses of many sets of rows from their sums, (sum, problem, cell) -> (problem,)."""
         cells = self.rows.moments(sums)
         if in_bins:
             starts = np.broadcast_to(self.starts, cells.weight.shape)
@@ -429,7 +421,7 @@ class CurveProblem:
         return CurveNode(row_numbers, rows, n_obs, total, loss, worth, least_rows)
 
 
-class CurveNode(Node):
+class CurveNode(NodeFacts):
     """A node by curves, which have no bins."""
 
     def losses(self, sums: FloatArray, *, in_bins: bool) -> FloatArray:  # noqa: ARG002
@@ -443,5 +435,6 @@ class CurveNode(Node):
         )
 
 
-# What a tree is grown from.
+# What a tree is grown from, and its nodes.
 Searchable: TypeAlias = Problem | CurveProblem
+Node: TypeAlias = EffectNode | CurveNode

@@ -171,27 +171,11 @@ def _rows_of(conditioning: Any, rows: IntArray, n_rows: int) -> pd.DataFrame:
     ends = np.cumsum(lengths)
     of_chunks = np.split(rows, np.searchsorted(rows, ends[:-1]))
     numbers = [some - begin for some, begin in zip(of_chunks, ends - lengths, strict=True)]
-
-    def rows_of_chunk(chunk: Any, rows: IntArray) -> pd.DataFrame:
-        return frame_of(chunk, "conditioning").iloc[rows]
-
     parts = list(zip(chunks, numbers, strict=True))
-    table: pd.DataFrame = of_all(parts, rows_of_chunk, pd.concat)
+    table: pd.DataFrame = of_all(
+        parts, lambda chunk, some: frame_of(chunk, "conditioning").iloc[some], pd.concat
+    )
     return table
-
-
-def positions_in(local: xr.Dataset, features: str | int | Sequence[str | int] | None) -> list[int]:
-    """Features by name or number, one or several; all by default."""
-    if features is None:
-        return list(range(len(feature_names(local))))
-    # NumPy's whole numbers are no sequences either.
-    names = [features] if isinstance(features, str | int | np.integer) else [*features]
-    positions = [feature_position(local, name) for name in names]
-    if not positions:
-        raise ValueError("features must name at least one feature; got none.")
-    if len(set(positions)) < len(positions):
-        raise ValueError(f"features must be distinct; got {names!r}.")
-    return positions
 
 
 @validated
@@ -470,7 +454,15 @@ def all_regions(
     del X  # as in `regions`
     searched = SearchRows.from_arguments(local, conditioning, groups, search)
     work = work_of(searched.local, bins, searched.search, loss, n_folds, rng, searched.groups)
-    positions = positions_in(work.local, features)
+    # NumPy's whole numbers are no sequences either.
+    is_name = isinstance(features, str | int | np.integer)
+    names: Any = feature_names(work.local) if features is None else features
+    names = [names] if is_name else [*names]
+    positions = [feature_position(work.local, name) for name in names]
+    if not positions:
+        raise ValueError("features must name at least one feature; got none.")
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"features must be distinct; got {names!r}.")
     trees = []
     with progress_bar(len(positions), "regions", "feature", progress=progress) as bar:
         for position, feature_work in zip(positions, work.of_features(positions), strict=True):

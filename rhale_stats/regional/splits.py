@@ -235,19 +235,6 @@ class Condition(NamedTuple):
         return inside
 
 
-def levels_text(name: str, levels: tuple[Any, ...], order: tuple[Any, ...]) -> str:
-    """A condition on the levels of a column, in words."""
-    if len(levels) == 1:
-        return f"{name} = {levels[0]}"
-    if order and levels[0] == order[0]:
-        return f"{name} ≤ {levels[-1]}"
-    if order and levels[-1] == order[-1]:
-        return f"{name} ≥ {levels[0]}"
-    if order:
-        return f"{levels[0]} ≤ {name} ≤ {levels[-1]}"
-    return f"{name} in {{{', '.join(map(str, levels))}}}"
-
-
 def threshold_text(threshold: float, units: str) -> str:
     """A threshold as text; a date where it is one."""
     if are_dates(units) and np.isfinite(threshold):
@@ -476,5 +463,13 @@ def _side(column: Conditioning, codes: NDArray[Any], rest: NDArray[Any]) -> Cond
     if len(codes) > 1 and len(rest) == 1 and every and not order:
         gone = (column.levels[rest[0]],)
         return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)
-    operator = EQUAL if len(codes) == 1 else IN
-    return Condition(column.name, operator, levels_text(column.name, levels, order), levels=levels)
+    name, text = column.name, f"{column.name} in {{{', '.join(map(str, levels))}}}"
+    if len(levels) == 1:
+        text = f"{name} = {levels[0]}"
+    elif order and levels[0] == order[0]:
+        text = f"{name} ≤ {levels[-1]}"
+    elif order and levels[-1] == order[-1]:
+        text = f"{name} ≥ {levels[0]}"
+    elif order:
+        text = f"{levels[0]} ≤ {name} ≤ {levels[-1]}"
+    return Condition(name, EQUAL if len(codes) == 1 else IN, text, levels=levels)

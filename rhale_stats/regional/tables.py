@@ -340,24 +340,24 @@ def loss_places(trees: xr.Dataset) -> tuple[str, str]:
 
 def tidy_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
     """`tidy` of trees: a line a node."""
-    return pd.concat([_tidy_tree(tree) for tree in trees_of(trees)], ignore_index=True)
+    frames, names = [], ["node", "depth", "rule", "n_obs", "weight_share", "loss", "loss_drop"]
+    names += ["best", "best_drop", "pvalue"]
+    for tree in trees_of(trees):
+        parent, region = [
+            pd.Series(tree[name].values, dtype="Int64").where(tree[name].values >= 0, pd.NA)
+            for name in ("parent", "region")
+        ]
+        columns = {name: tree[name].values for name in names}
+        frames.append(pd.DataFrame({"term": str(tree["feature"].values), **columns}))
+        frames[-1].insert(2, "parent", parent)
+        frames[-1]["region"] = region
+    frame = pd.concat(frames, ignore_index=True)
+    return frame.rename(columns={"best": "best_split", "pvalue": "p_value"})
 
 
 def glance_trees(trees: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of trees: a line a tree."""
     return pd.DataFrame([_glance_tree(tree) for tree in trees_of(trees)])
-
-
-def _tidy_tree(tree: xr.Dataset) -> pd.DataFrame:
-    parent, region = [
-        pd.Series(tree[name].values, dtype="Int64").where(tree[name].values >= 0, pd.NA)
-        for name in ("parent", "region")
-    ]
-    names = ["node", "depth", "rule", "n_obs", "weight_share", "loss", "loss_drop", "best"]
-    columns = {name: tree[name].values for name in [*names, "best_drop", "pvalue"]}
-    frame = pd.DataFrame({"term": str(tree["feature"].values), **columns, "region": region})
-    frame.insert(2, "parent", parent)
-    return frame.rename(columns={"best": "best_split", "pvalue": "p_value"})
 
 
 def _glance_tree(tree: xr.Dataset) -> dict[str, object]:

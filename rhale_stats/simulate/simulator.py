@@ -101,11 +101,8 @@ def _mean_of_curve(marginal: Marginal, start: float, end: float, centering: str)
     cdf = marginal.cdf if centering == "mean" else lambda z: (z - start) / (end - start)
     share = cdf(np.array([start, end]))
     pieces = _Pieces(np.array([start, end]), marginal.breaks)
-
-    def to_the_right(z: FloatArray) -> FloatArray:
-        return np.asarray(marginal.mean(z) * (share[1] - cdf(z)))
-
-    return float(pieces.integral(to_the_right(pieces.nodes))[0] / (share[1] - share[0]))
+    values = marginal.mean(pieces.nodes) * (share[1] - cdf(pieces.nodes))
+    return float(pieces.integral(values)[0] / (share[1] - share[0]))
 
 
 def _bin_truths(

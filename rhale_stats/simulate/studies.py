@@ -133,7 +133,10 @@ def study(
     with nullcontext() if file.path is None else locked(file.path):
         if file.path is not None and file.path.exists():
             before = xr.load_dataset(file.path)
-            seed, made = int(before.attrs["seed"]), _replicates_of(before)
+            seed, stored = int(before.attrs["seed"]), before.drop_vars("done")
+            for i, k in zip(*np.nonzero(before["done"].values), strict=True):
+                item = int(before["n"][i]), int(before["replicate"][k])
+                made[item] = stored.isel(n=i, replicate=k, drop=True)
             if isinstance(rng, int | np.integer) and rng != seed:
                 raise ValueError(
                     f"rng must be the seed of {file.path}, {seed}; got {rng}. Leave it out, or "
@@ -189,16 +192,6 @@ def _with_truth(result: xr.Dataset, truth: xr.Dataset) -> xr.Dataset:
 
 def _shapes(values: xr.Dataset) -> str:
     return ", ".join(f"{name} {dict(values[name].sizes)}" for name in values)
-
-
-def _replicates_of(before: xr.Dataset) -> dict[tuple[int, int], xr.Dataset]:
-    """The replicates of a file that were made."""
-    done = zip(*np.nonzero(before["done"].values), strict=True)
-    stored = before.drop_vars("done")
-    return {
-        (int(before["n"][i]), int(before["replicate"][k])): stored.isel(n=i, replicate=k, drop=True)
-        for i, k in done
-    }
 
 
 def _together(made: dict[tuple[int, int], xr.Dataset], seed: int) -> xr.Dataset:

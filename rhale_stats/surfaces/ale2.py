@@ -176,8 +176,8 @@ def ale2(
         **sample.facts,
         "n_rows": int(present.sum()),
         "n_rows_missing": int((gaps & used).sum()),
-        "n_model_calls": quotients.n_calls,
-        "n_model_rows": quotients.n_rows,
+        "n_model_calls": quotients.outputs.n_calls,
+        "n_model_rows": quotients.outputs.n_rows,
     }
     return with_outputs(out, quotients.outputs.labels, quotients.outputs.names)
 

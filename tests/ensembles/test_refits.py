@@ -183,11 +183,11 @@ def test_samples_of_groups_within_strata():
     )
     sizes = np.bincount(GROUPS)
     for _ in range(20):
-        rows = table.resampled(rng)
+        rows = table.drawn(None, rng)
         drawn = np.bincount(GROUPS[rows], minlength=30) / sizes
         assert_array_equal(drawn, np.round(drawn))
         assert [drawn[:20].sum(), drawn[20:25].sum(), drawn[25:].sum()] == [20, 5, 5]
-        rows = table.subsampled(table.subsample_sizes(0.5), rng)
+        rows = table.drawn(table.subsample_sizes(0.5), rng)
         drawn = np.bincount(GROUPS[rows], minlength=30) / sizes
         assert set(drawn) == {0.0, 1.0}
         assert [drawn[:20].sum(), drawn[20:25].sum(), drawn[25:].sum()] == [10, 2, 2]

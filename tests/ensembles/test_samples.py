@@ -41,13 +41,13 @@ def test_units_are_rows_or_groups():
 def test_samples_are_of_the_units_of_each_stratum():
     table = RefitTable.read(np.zeros((10, 1)), None, np.repeat([0, 1], [3, 7]))
     rng = np.random.default_rng(0)
-    seen = np.array([np.bincount(table.resampled(rng), minlength=10) for _ in range(400)])
+    seen = np.array([np.bincount(table.drawn(None, rng), minlength=10) for _ in range(400)])
     assert_array_equal(seen[:, :3].sum(axis=1), 3)
     assert_array_equal(seen[:, 3:].sum(axis=1), 7)
     # A row is drawn once on average, with a variance of 1 - 1 / n: four errors.
     assert np.abs(seen.mean(axis=0) - 1).max() < 4 / np.sqrt(400)
     sizes = [1, 4]
-    seen = np.array([table.subsampled(sizes, rng) for _ in range(200)])
+    seen = np.array([table.drawn(sizes, rng) for _ in range(200)])
     assert (np.diff(seen, axis=1) > 0).all()
     assert ((seen < 3).sum(axis=1) == 1).all()
     assert set(seen.ravel()) == set(range(10))

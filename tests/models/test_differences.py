@@ -135,7 +135,7 @@ def test_precision_is_that_of_all_answers_together():
         asked.curves(0, np.array([1.0009765625, 1 / 3]))
         asked.evaluate(0, [X[:, 0], X[::-1, 0]])
         assert asked.precision == np.finfo(float).eps
-        assert asked.n_rows == 21 + 42 + 42
+        assert asked.outputs.n_rows == 21 + 42 + 42
 
 
 def test_curves_of_several_outputs_in_batches():

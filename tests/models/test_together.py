@@ -165,11 +165,11 @@ def test_the_type_of_columns_is_tested_once():
     for _ in range(2):
         list(evaluated(quotients, asked))
     assert quotients.outputs.alike == {frozenset({0, 1, 3, 4, 5}): True}
-    assert quotients.n_calls == 2 + 2
+    assert quotients.outputs.n_calls == 2 + 2
     # Three columns do not pay for it.
     few = DifferenceQuotients(Counted(numbers_of), as_table(table))
     list(evaluated(few, asked[:3]))
-    assert few.n_calls == 3
+    assert few.outputs.n_calls == 3
     assert not few.outputs.alike
 
 
@@ -188,7 +188,7 @@ def test_answers_come_in_order_and_with_their_rows():
     )
     np.testing.assert_array_equal(second[0][:, 0], X[:, 0])
     np.testing.assert_array_equal(third[0][:, 0], [114.0, 214.0, 300.0])
-    assert quotients.n_calls == 1
+    assert quotients.outputs.n_calls == 1
 
 
 def test_a_model_that_takes_its_own_number_of_rows_only_is_asked_one_by_one():

@@ -11,7 +11,7 @@ import rhale_stats as rs
 from rhale_stats.arrays.regions import at_most
 from rhale_stats.local.rows import columns
 from rhale_stats.regional import search
-from rhale_stats.regional.losses import EffectNode, Node, problem_of, split_losses
+from rhale_stats.regional.losses import EffectNode, NodeFacts, problem_of, split_losses
 from rhale_stats.regional.search import SplitSearch, SplitTree, Verdict, best_of
 from rhale_stats.regional.splits import (
     ABOVE,
@@ -50,7 +50,7 @@ def test_the_first_of_equal_splits_is_the_best():
 
 def node_with(loss, at=None):
     rows = np.arange(4) if at is None else at
-    return Node(rows, None, float(len(rows)), float(len(rows)), loss, True, 0.0)
+    return NodeFacts(rows, None, float(len(rows)), float(len(rows)), loss, True, 0.0)
 
 
 COLUMN = Conditioning("z", "numeric", np.array([0.0, 1.0, 2.0, 3.0]))
@@ -148,7 +148,7 @@ def by_chance(
 
     monkeypatch.setattr(search, "MIN_DRAWN_ROWS", 0)  # no more than are needed
     monkeypatch.setattr(search, "null_rows", lambda *_: (lambda _: "drawn", order))
-    monkeypatch.setattr(Node, "test", lambda self: Test())
+    monkeypatch.setattr(NodeFacts, "test", lambda self: Test(), raising=False)
     settings = SplitSearch(level=level, n_permutations=most)
     tree = SplitTree(None, [COLUMN], settings, np.random.default_rng(0), groups=groups)
     return tree._pvalue(node_with(1.0), [SplitCandidates(np.arange(4), 4)]), len(drawings)

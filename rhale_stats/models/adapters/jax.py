@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -161,13 +162,6 @@ def _backward(function: Callable[[Any], Any]) -> Callable[[Any, Any, int], Any]:
     return of_output
 
 
-def _n_outputs(compiled: Callable[[Any], Any], part: Any) -> int:
-    import jax
-
-    shape = jax.eval_shape(compiled, part).shape
-    return 1 if len(shape) == 1 else int(shape[1])
-
-
 def _derivatives(
     backward: Callable[[Any, Any, int], Any],
     compiled: Callable[[Any], Any],
@@ -175,11 +169,13 @@ def _derivatives(
     columns: Sequence[Any],
 ) -> NDArray[Any]:
     """(row, output, column), of columns by number, or by name where the function takes names."""
+    import jax
+
     by_name = isinstance(part, dict)
     some = {name: part[name] for name in columns} if by_name else part
     others = {name: part[name] for name in part if name not in some} if by_name else None
     derivatives = []
-    for output in range(_n_outputs(compiled, part)):
+    for output in range(math.prod(jax.eval_shape(compiled, part).shape[1:])):
         each = backward(some, others, output)
         if by_name:
             derivatives.append(np.stack([np.asarray(each[name]) for name in columns], axis=1))

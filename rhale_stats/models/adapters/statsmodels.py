@@ -194,8 +194,7 @@ def predict_of(
     ``predict`` may be another function of rows and offset than that of the results. Raise
     ``ValueError`` where the rows are not those of the fit, and no column holds their offset.
     """
-    predict = _with_smooth(results, prediction_function(results) if predict is None else predict)
-    predict = _of_columns(results, predict)
+    predict = _of_columns(results, prediction_function(results) if predict is None else predict)
     parts = parts_of(results)
     if not parts:
         return predict, data
@@ -231,39 +230,31 @@ def _is_of_hazards(results: Any) -> bool:
 def _of_columns(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
     """Rows as the model was fitted to them, which itself takes columns in the order they come.
 
-    Of proportional hazards the rows are not the first argument, and standard errors come as well.
+    Generalized additive models take the columns of their splines in an argument of its own. Of
+    proportional hazards the rows are not the first argument, and standard errors come as well.
     """
-    names = columns_of_fit(results)
-    hazards = _is_of_hazards(results)
+    names, hazards = columns_of_fit(results), _is_of_hazards(results)
+    smoother = getattr(getattr(results, "model", None), "smoother", None)
+    of_splines = getattr(smoother, "variable_names", None)
 
-    def of_rows(rows: Any, **offset: Any) -> Any:
-        if names is not None and isinstance(rows, pd.DataFrame) and set(names) <= set(rows.columns):
+    def of_rows(rows: Any, **more: Any) -> Any:
+        present = getattr(rows, "columns", ())
+        if names is not None and isinstance(rows, pd.DataFrame) and set(names) <= set(present):
             values = rows[names].to_numpy(dtype=np.float64, na_value=np.nan)
             rows = pd.DataFrame(values, rows.index, names)
+        if of_splines is not None:
+            missing = [name for name in of_splines if name not in present]
+            if missing:
+                raise ValueError(
+                    f"X must be a DataFrame with the columns of the model's splines; "
+                    f"{', '.join(map(repr, missing))} is not there."
+                )
+            more["exog_smooth"] = rows[of_splines]
         if hazards:
-            return predict(exog=rows, **offset).predicted_values
-        return predict(rows, **offset)
+            return predict(exog=rows, **more).predicted_values
+        return predict(rows, **more)
 
-    return of_rows if names is not None or hazards else predict
-
-
-def _with_smooth(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]:
-    """Generalized additive models take the columns of their splines in an argument of its own."""
-    smoother = getattr(getattr(results, "model", None), "smoother", None)
-    names = getattr(smoother, "variable_names", None)
-    if names is None:
-        return predict
-
-    def of_rows(rows: Any, **offset: Any) -> Any:
-        missing = [name for name in names if name not in getattr(rows, "columns", ())]
-        if missing:
-            raise ValueError(
-                f"X must be a DataFrame with the columns of the model's splines; "
-                f"{', '.join(map(repr, missing))} is not there."
-            )
-        return predict(rows, exog_smooth=rows[names], **offset)
-
-    return of_rows
+    return predict if names is None and of_splines is None and not hazards else of_rows
 
 
 def _with_column(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -18,10 +19,13 @@ BATCH_ROWS = 1 << 14
 
 def adapter(module: Any) -> Adapter:
     """A module as functions of rows, on its own device and in its own precision."""
-    return Adapter(
-        lambda rows: _predicted(module, rows),
-        lambda rows, columns: _derivatives(module, rows, columns),
-    )
+
+    def predict(rows: Any) -> NDArray[Any]:
+        with evaluated(module):
+            parts = [_array(_number(module(part), module)) for part in _batches(module, rows)]
+        return np.concatenate(parts)
+
+    return Adapter(predict, partial(_derivatives, module))
 
 
 @contextmanager
@@ -61,12 +65,6 @@ def _batches(module: Any, rows: Any) -> Iterator[Any]:
     for begin in range(0, len(values), BATCH_ROWS):
         part = torch.from_numpy(np.ascontiguousarray(values[begin : begin + BATCH_ROWS]))
         yield part.to(device=device, dtype=dtype)
-
-
-def _predicted(module: Any, rows: Any) -> NDArray[Any]:
-    with evaluated(module):
-        parts = [_array(_number(module(part), module)) for part in _batches(module, rows)]
-    return np.concatenate(parts)
 
 
 def _number(answer: Any, module: Any) -> Any:

@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
@@ -217,7 +216,11 @@ def _lightgbm(model: Any, method: str) -> Trees | None:
 
     def inputs(rows: Any) -> FloatArray:
         if booster.pandas_categorical:
-            rows = _coded(rows, booster.pandas_categorical)
+            # Numbers of the categories in the fit; columns of categories have the same order.
+            names, rows = rows.columns[rows.dtypes == "category"], rows.copy()
+            for name, of_column in zip(names, booster.pandas_categorical, strict=True):
+                codes = rows[name].cat.set_categories(list(of_column)).cat.codes
+                rows[name] = codes.where(codes >= 0)
         x = numbers(rows, "lightgbm")
         return np.where(np.abs(x) <= ZERO_OF_LIGHTGBM, 0.0, x)
 
@@ -284,15 +287,6 @@ def _link_of_lightgbm(objective: str, options: str) -> Answer:
     if objective == "multiclass":
         return _softmax
     return lambda sums: np.sign(sums) * sums**2 if "sqrt" in options else sums
-
-
-def _coded(rows: pd.DataFrame, categories: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """Categories as their numbers in the fit, where columns of categories have the same order."""
-    out, names = rows.copy(), rows.columns[rows.dtypes == "category"]
-    for name, of_column in zip(names, categories, strict=True):
-        codes = rows[name].cat.set_categories(list(of_column)).cat.codes
-        out[name] = codes.where(codes >= 0)
-    return out
 
 
 # --- catboost -------------------------------------------------------------------------------------
