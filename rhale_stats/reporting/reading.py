@@ -153,16 +153,6 @@ class ReportFeature:
 
 
 @dataclass(frozen=True)
-class Trust:
-    """How the model does on the rows, if the outcome is known."""
-
-    # Names, values and notes.
-    scores: tuple[tuple[str, str, str], ...]
-    sentences: tuple[str, ...]
-    calibration: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class ReportContent:
     """All that a report says."""
 
@@ -176,12 +166,15 @@ class ReportContent:
     points: tuple[str, ...]
     # Those that move the predictions most come first.
     features: tuple[ReportFeature, ...]
-    trust: Trust | None = None
+    # How the model does on the rows, if the outcome is known: ``stats`` (names, values and notes)
+    # and ``sentences``; by tenths of the predictions ``calibration``.
+    trust: dict[str, Any] = field(default_factory=dict)
+    calibration: tuple[tuple[str, ...], ...] = ()
     # Columns that act together, the effect of one differs by the other: feature, by, rule, drop,
     # pvalue.
     pairs: tuple[dict[str, Any], ...] = ()
-    # How many were tried; None if none were.
-    n_pairs: int | None = None
+    # How many were tried.
+    n_pairs: int = 0
     limits: dict[str, tuple[str, ...]] = field(default_factory=dict)
     call: str = ""
     settings: dict[str, str] = field(default_factory=dict)
@@ -259,7 +252,8 @@ def explained(tree: xr.DataTree) -> ReportContent:
         threshold_share=float(attrs["matters"]),
         points=tuple(typeset(point) for point in sentences.main_points(lines, attrs)),
         features=features,
-        trust=_trust(tree, attrs) if "outcome" in tree.children else None,
+        trust=_trust(attrs) if "outcome" in tree.children else {},
+        calibration=_calibration(tree),
         pairs=tuple(
             {
                 "feature": line.label,
@@ -271,7 +265,7 @@ def explained(tree: xr.DataTree) -> ReportContent:
             for line in sorted(lines, key=lambda line: -np.nan_to_num(line.split_drop))
             if line.split_by
         ),
-        n_pairs=sum(line.split_tried for line in lines) or None,
+        n_pairs=sum(line.split_tried for line in lines),
         limits=_limits(attrs),
         call=str(attrs.get("call", "")),
         settings={text: str(attrs[key]) for key, text in SETTINGS.items() if key in attrs},
@@ -448,24 +442,18 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
     out = []
     for node in range(1, tree.sizes["node"]):
         branch = tree.isel(node=node)
-        number_of = int(branch["region"])
+        region_number = int(branch["region"])
+        condition, rule = (
+            with_labels(answers, str(branch[name].values)) for name in ("condition", "rule")
+        )
+        n_rows, depth, is_leaf = int(branch["n_obs"]), int(branch["depth"]) - 1, region_number >= 0
         curve, difference = FLAT, None
-        if number_of >= 0:
-            row = one_feature(effect.isel(region=number_of), 0)
+        if is_leaf:
+            row = one_feature(effect.isel(region=region_number), 0)
             curve = _at(row, np.asarray(x, float)) if len(x) else FLAT
             if not len(x) and row.sizes["bin"] == 1:
                 difference = _of_first_bin(row)
-        out.append(
-            Group(
-                with_labels(answers, str(branch["condition"].values)),
-                int(branch["n_obs"]),
-                curve,
-                int(branch["depth"]) - 1,
-                number_of >= 0,
-                with_labels(answers, str(branch["rule"].values)),
-                difference,
-            )
-        )
+        out.append(Group(condition, n_rows, curve, depth, is_leaf, rule, difference))
     return tuple(out)
 
 
@@ -491,28 +479,34 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
 # --- the model, the limits ------------------------------------------------------------------------
 
 
-def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
-    units = str(attrs.get("output_units", ""))
-    notes = {"mae": units, "bias": "mean of predicted less observed"}
+def _trust(attrs: Attrs) -> dict[str, Any]:
+    """Scores of the model, first what holds for new rows, and sentences about it."""
+    notes = {"mae": str(attrs.get("output_units", "")), "bias": "mean of predicted less observed"}
     two_decimals = "{:.2f}".format
     texts: dict[str, Callable[[float], str]] = {"r2": two_decimals, "auc": two_decimals}
-    scores = tuple(
+    stats = []
+    if "skill" in attrs:
+        name = attrs["skill_name"]
+        text = typeset(sentences.skill_text(attrs).removeprefix(f"{name} "))
+        stats = [(f"{name} on rows that the model did not see", text, "by refits without them")]
+    stats += [
         (name_shown, typeset(texts.get(name, number)(float(attrs[name]))), notes.get(name, ""))
         for name, name_shown in SCORES.items()
         if name in attrs
-    )
-    if "skill" in attrs:
-        # First what holds for new rows.
-        name = attrs["skill_name"]
-        text = typeset(sentences.skill_text(attrs).removeprefix(f"{name} "))
-        about = f"{name} on rows that the model did not see"
-        scores = ((about, text, "by refits without them"), *scores)
+    ]
+    return {"stats": stats, "sentences": list(map(typeset, sentences.fit_sentences(attrs)))}
+
+
+def _calibration(tree: xr.DataTree) -> tuple[tuple[str, ...], ...]:
+    """Observed and predicted by tenths of the predictions, as text; empty without outcomes."""
+    if "outcome" not in tree.children:
+        return ()
     outcome = tree["outcome"].to_dataset().transpose("tenth", "ci_bound", ...)
     ends = np.append(outcome["tenth_left"].values, outcome["tenth_right"].values)
     places = np.reshape([typeset(text) for text in axis_texts(ends)], (2, -1)).T
     names = ("n_obs", "predicted", "observed", "residual", "residual_ci")
     columns = [outcome[f"tenth_{name}"].values for name in names]
-    table = tuple(
+    return tuple(
         (
             f"{first} to {last}",
             f"{int(n):,}",
@@ -524,7 +518,6 @@ def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
             places, *columns, strict=True
         )
     )
-    return Trust(scores, tuple(map(typeset, sentences.fit_sentences(attrs))), table)
 
 
 def _limits(attrs: Attrs) -> dict[str, tuple[str, ...]]:

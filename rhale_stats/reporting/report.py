@@ -159,14 +159,6 @@ def _rendered(template: str, values: dict[str, Any]) -> str:
     return CONTROLS.sub("\ufffd", html).lstrip()
 
 
-def rendered(page: ReportPage, lang: str, *, all_open: bool, interactive: bool) -> str:
-    """A report as HTML."""
-    script = _text("page.js") if interactive else ""
-    values = {"page": page, "lang": lang, "all_open": all_open, "policy": policy(script)}
-    values |= {"style": Markup(page_style()), "script": Markup(script)}
-    return _rendered("report.html.j2", values)
-
-
 # Colours on light and on dark ground.
 COLOURS: Final = {
     "ground": ("#ffffff", "#13161b"),
@@ -307,7 +299,10 @@ def report(
     pages = {label: page_for(part) for label, part in several.items()}
     page = page_of_outputs(pages, title) if pages else page_for(tree)
     files = {} if tables is None else _table_files(page, Path(tables), overwrite=overwrite)
-    html = rendered(page, lang, all_open=print, interactive=interactive)
+    script = _text("page.js") if interactive else ""
+    values = {"page": page, "lang": lang, "all_open": print, "policy": policy(script)}
+    values |= {"style": Markup(page_style()), "script": Markup(script)}
+    html = _rendered("report.html.j2", values)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")
     for file, text in files.items():
