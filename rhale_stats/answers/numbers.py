@@ -118,11 +118,6 @@ MIN_PLAIN, MAX_PLAIN = 1e-4, 1e7
 FIVE_DIGITS = 1e4
 
 
-def _short_digits(width: float) -> int:
-    """Digits of a half-width in tables: one where it is 3 or more of its own power of ten."""
-    return 1 if width / 10 ** np.floor(np.log10(width)) >= 3 else DIGITS
-
-
 def _decimals(width: float, digits: int) -> int:
     """Decimals that show so many digits of a width."""
     if not np.isfinite(width) or width <= 0:
@@ -169,7 +164,8 @@ def estimate(
         return number(value)
     # All three in the decimals of the largest.
     size = max(abs(value), abs(lower), abs(upper))
-    digits = min(_short_digits(width), digits) if short else digits
+    if short and width / 10 ** np.floor(np.log10(width)) >= 3:
+        digits = 1
     most = _decimals(size, MAX_DIGITS - 1 if short else MAX_DIGITS)
     decimals = min(_decimals(width, digits), most)
     if not MIN_PLAIN <= size < MAX_PLAIN:

@@ -227,8 +227,7 @@ def main_points(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
         points = [*_skill(lines, attrs), *_effects_in_data(lines, attrs)]
         points += _not_in_data(lines, attrs)
     else:
-        points = [*_skill(lines, attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
-        points += [*_hardly(lines), *_unknown(lines)]
+        points = [*_skill(lines, attrs), *_effects_of_model(lines, attrs), *_small(lines)]
     additive = additive_sentence(attrs)
     return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MAX_POINTS]
 
@@ -274,8 +273,7 @@ def _effects_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[
             )
             continue
         points.append(f"{between(line)}: {size}{units} in the data, {model} in the model{turns}.")
-    if len(in_data) > MAX_EFFECTS:
-        points.append(f"Also in the data: {_names(in_data[MAX_EFFECTS:])}.")
+    points += _of_all(in_data[MAX_EFFECTS:], "Also in the data: {}.")
     return points + _differences(lines, attrs)
 
 
@@ -295,12 +293,8 @@ def _differences(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]
     alone = [
         line for line in lines if line.rows_differ == YES and line.differs_in_data == NOT_SHOWN
     ]
-    if alone:
-        points.append(
-            f"Only the model treats single rows differently by {_names(alone)}: new rows do not "
-            f"confirm it."
-        )
-    return points
+    text = "Only the model treats single rows differently by {}: new rows do not confirm it."
+    return points + _of_all(alone, text)
 
 
 def _not_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
@@ -316,13 +310,16 @@ def _not_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]
             uses = f", though the model uses {_names(used)}"
         points.append(f"No average effect shown in the data: {_names(hidden)}{uses}.")
     none = [line for line in lines if line.in_data == NO]
-    if none:
-        size = f"{number(threshold_of(attrs))}{units_of(attrs)}"
-        points.append(f"No effect in the data as large as {size} on average: {_names(none)}.")
+    size = f"{number(threshold_of(attrs))}{units_of(attrs)}"
+    points += _of_all(none, f"No effect in the data as large as {size} on average: {{}}.")
     unknown = [line for line in lines if line.in_data == NOT_EXAMINED]
-    if unknown:
-        points.append(f"Not examined in the data: {_names(unknown)}.")
-    return points
+    return points + _of_all(unknown, "Not examined in the data: {}.")
+
+
+def _of_all(lines: Sequence[AnswerLine], several: str, single: str = "") -> list[str]:
+    """A sentence about features by name, in the singular or the plural; none about none."""
+    text = single if single and len(lines) == 1 else several
+    return [text.format(_names(lines))] if lines else []
 
 
 def _names(lines: Sequence[AnswerLine]) -> str:
@@ -352,8 +349,7 @@ def _effects_of_model(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list
             points.append(
                 f"{line.label}: {size}{units} more at {line.highest_at} than at {line.lowest_at}."
             )
-    if len(large) > MAX_EFFECTS:
-        points.append(f"Smaller effects: {_names(large[MAX_EFFECTS:])}.")
+    points += _of_all(large[MAX_EFFECTS:], "Smaller effects: {}.")
     split = max(
         (line for line in lines if line.split_by and np.isfinite(line.apart)),
         key=lambda line: abs(line.apart),
@@ -366,37 +362,32 @@ def _effects_of_model(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list
     return points
 
 
-def _hidden(lines: list[AnswerLine]) -> list[str]:
-    hidden = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, YES)]
-    if not hidden:
-        return []
-    plural = "" if len(hidden) == 1 else "s"
-    effects_differ = "its effect differs" if len(hidden) == 1 else "their effects differ"
+def _small(lines: list[AnswerLine]) -> list[str]:
+    """Features that hardly matter on average, and those of which one cannot tell."""
+    by_verdicts: dict[tuple[str, str], list[AnswerLine]] = {}
+    for line in lines:
+        by_verdicts.setdefault((line.matters, line.rows_differ), []).append(line)
+    hidden, hardly = (by_verdicts.get((HARDLY, rows), []) for rows in (YES, HARDLY))
+    exceptions = [line for line in hardly if line.exception]
+    between_rows = "between single rows: {}."
     return [
-        f"No average effect{plural}, but {effects_differ} between single rows: {_names(hidden)}."
+        *_of_all(
+            hidden,
+            f"No average effects, but their effects differ {between_rows}",
+            f"No average effect, but its effect differs {between_rows}",
+        ),
+        *_of_all(
+            [line for line in hardly if not line.exception],
+            "{}: hardly matter.",
+            "{}: hardly matters.",
+        ),
+        *(f"{line.label}: hardly matters, except {line.exception}." for line in exceptions),
+        *_of_all(
+            [line for line in lines if line.matters == UNKNOWN],
+            "{}: cannot tell whether they matter on average.",
+            "{}: cannot tell whether it matters on average.",
+        ),
     ]
-
-
-def _hardly(lines: list[AnswerLine]) -> list[str]:
-    hardly = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, HARDLY)]
-    plain = [line for line in hardly if not line.exception]
-    points = []
-    if plain:
-        points.append(f"{_names(plain)}: hardly {'matters' if len(plain) == 1 else 'matter'}.")
-    points += [
-        f"{line.label}: hardly matters, except {line.exception}."
-        for line in hardly
-        if line.exception
-    ]
-    return points
-
-
-def _unknown(lines: list[AnswerLine]) -> list[str]:
-    unknown = [line for line in lines if line.matters == UNKNOWN]
-    if not unknown:
-        return []
-    it = "it matters" if len(unknown) == 1 else "they matter"
-    return [f"{_names(unknown)}: cannot tell whether {it} on average."]
 
 
 def additive_sentence(attrs: Mapping[Any, Any]) -> str:

@@ -17,7 +17,7 @@ import xarray as xr
 
 from rhale_stats.arguments.times import as_days, is_time, time_units
 from rhale_stats.cli.formula import reason
-from rhale_stats.cli.interruption import FailureError, UsageError
+from rhale_stats.cli.parser import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
 from rhale_stats.models.table import readings_of
 from rhale_stats.printing.text import plain

@@ -15,7 +15,7 @@ import patsy
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import one_line
-from rhale_stats.cli.interruption import UsageError
+from rhale_stats.cli.parser import UsageError
 from rhale_stats.models.table import as_table
 
 Check: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.bool_]]

@@ -21,11 +21,16 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 import rhale_stats as rs
-from rhale_stats.cli.files import folder_of, read_table, save, with_readings, without_missing
+from rhale_stats.cli.files import (
+    folder_of,
+    read_table,
+    save,
+    with_readings,
+    without_missing,
+    writers_of,
+)
 from rhale_stats.cli.formula import Formula, features_of, listed_names, plain, reason
-from rhale_stats.cli.interruption import FailureError, UsageError
-from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES
-from rhale_stats.files import netcdf_of
+from rhale_stats.cli.parser import DEFAULT_FAMILY, FAMILIES, FailureError, UsageError
 
 RAND_FORMULA = (
     "mdvis ~ cr(disea, df=4, constraints='center') * (hlthg + hlthf + hlthp + physlm)"
@@ -208,7 +213,10 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
         local = step("local effects", rs.local_effects, results, job.data, **options)
         effect = step("RHALE and standard errors", job.effect, local, results, uncertainty)
         figure = step("drawing", _draw, effect, local)
-        step("saving", _save, effect, figure, out)
+        source, table = str(effect["effect_se"].attrs["source"]), rs.tidy(effect)
+        along = table.assign(estimand="average along the bin", uncertainty=source)
+        paths = [out / name for name in (PICTURE_NAME, TABLE_NAME, NETCDF_NAME)]
+        step("saving", _save, figure, paths, effect, along)
         bar.set_description("done")
     print(f"{job.formula}\n")
     print(rs.summary(effect))
@@ -229,8 +237,8 @@ def _run(job: Job, arguments: argparse.Namespace, title: str | None = None) -> d
         "formula": job.formula,
         "family": job.family,
         "n_rows": len(job.data),
-        "uncertainty": str(effect["effect_se"].attrs["source"]),
-        "effects": rs.tidy(effect),
+        "uncertainty": source,
+        "effects": table,
         "files": [str(out / name) for name in names],
     }
 
@@ -239,7 +247,7 @@ def _refit(job: Job, n: int, out: Path, *, progress: bool) -> None:
     """Fit the model again to samples of the rows; print and save what becomes of the effects."""
     refits = job.again(n, progress=progress)
     figure: Figure = rs.plots.effects(refits)[0].figure
-    _save_with(figure, refits, [out / REFITS_PICTURE, out / REFITS_NAME])
+    _save(figure, [out / REFITS_PICTURE, out / REFITS_NAME], refits, pd.DataFrame())
     print(f"\n{rs.summary(refits)}")
     print(f"\n{out / REFITS_NAME}: the effects of {n} models, each fitted to a sample of the rows.")
     print(f"{out / REFITS_PICTURE}: their curves, with standard errors of the refits.")
@@ -267,19 +275,10 @@ def _fit_glm(data: pd.DataFrame, formula: str, family: str, **how: Any) -> Any:
         ) from error
 
 
-def _save(effect: xr.Dataset, figure: Figure, out: Path) -> None:
-    """Write all files, or none."""
-    source = str(effect["effect_se"].attrs["source"])
-    along = rs.tidy(effect).assign(estimand="average along the bin", uncertainty=source)
-    paths = [out / PICTURE_NAME, out / TABLE_NAME, out / NETCDF_NAME]
-    _save_with(figure, effect, paths, **{".csv": partial(along.to_csv, index=False)})
-
-
-def _save_with(figure: Figure, result: xr.Dataset, paths: list[Path], **more: Any) -> None:
-    """Write a picture, a result and what else, all of them or none; close the picture."""
+def _save(figure: Figure, paths: list[Path], result: xr.Dataset, table: pd.DataFrame) -> None:
+    """Write a picture, a result and its table, all of them or none; close the picture."""
     try:
-        picture = {".png": partial(figure.savefig, dpi=200)}
-        save(paths, {**picture, ".nc": lambda path: path.write_bytes(netcdf_of(result)), **more})
+        save(paths, {**writers_of(result, table, {}), ".png": partial(figure.savefig, dpi=200)})
     finally:
         plt.close(figure)
 

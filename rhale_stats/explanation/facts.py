@@ -21,7 +21,7 @@ from rhale_stats.arrays.answers import (
     verdict,
     with_places,
 )
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.errors import covariance_at_edges
 from rhale_stats.effects.sizes import feature_sizes
 from rhale_stats.effects.tables import share_along_axis
@@ -53,6 +53,8 @@ from rhale_stats.schema.variables import dataset_of
 MIN_LEG = 0.05
 # More levels that may be the highest are not named.
 MAX_HIGHEST = 3
+# Facts of one feature, by name.
+Words = dict[str, Any]
 
 
 class FactInputs(NamedTuple):
@@ -72,18 +74,23 @@ class Inner(NamedTuple):
     """A curve over the inner rows of its feature, between the percentiles asked for.
 
     ``half`` are half-widths of intervals of all differences of two of its values (math [109]).
-    ``usual`` are the usual values of the feature as text, from and to, and the change of the curve
-    between them with the ends of its interval; empty and NaN for levels without an order.
+    ``usual`` are the facts about the usual values of the feature, from and to, and the change of
+    the curve between them; empty and NaN for levels without an order.
     """
 
     places: FloatArray
     texts: list[str]
     curve: FloatArray
     half: FloatArray
-    usual: tuple[str, str, float, tuple[float, float]]
+    usual: Words
 
 
-NO_CHANGE = ("", "", np.nan, (np.nan, np.nan))
+NO_CHANGE: Words = {
+    "usual_from": "",
+    "usual_to": "",
+    "usual_change": np.nan,
+    "usual_change_ci": [np.nan, np.nan],
+}
 
 
 def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -> Inner:
@@ -119,15 +126,16 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
         texts = [names[int(place)] for place in places]
     degrees = np.inf if request.groups is None else float(max(request.groups.max(), 1))
     half = half_widths(weigh @ covariance @ weigh.T, level, rng, degrees)
-    usual_change = NO_CHANGE
+    usual_facts = NO_CHANGE
     if usual_texts:
         step = ends[1] - ends[0]
         # Rounding may leave a variance of no change below 0.
         error = np.sqrt(max(float(step @ covariance @ step), 0.0))
         change = float(step @ curve)
         width = float(intervals.student(level, degrees)) * error
-        usual_change = (usual_texts[0], usual_texts[1], change, (change - width, change + width))
-    return Inner(places, texts, weigh @ curve, half, usual_change)
+        interval = [change - width, change + width]
+        usual_facts = dict(zip(NO_CHANGE, (*usual_texts, change, interval), strict=True))
+    return Inner(places, texts, weigh @ curve, half, usual_facts)
 
 
 def shape_of_curve(row: FeatureResult, inner: Inner, matters: str) -> tuple[str, list[float]]:
@@ -169,7 +177,6 @@ MAX_STRETCHES = 3
 RARE = 0.25
 # Standard deviations from the 10 % to the 90 % point of a normal distribution.
 NORMAL_CHANGE = 2.56
-Words = dict[str, Any]
 
 
 class FeatureSizes(NamedTuple):
@@ -244,21 +251,20 @@ def answers_of(
     change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
     order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
     rows_interval = inputs.rows.interval * (np.nan if inputs.curves.has_parameters else 1.0)
-    columns: dict[str, tuple[Any, Any]] = {
-        "importance": ("feature", sizes.importance),
-        "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
-        "row_spread": ("feature", inputs.rows.spread),
-        "row_spread_ci": (("feature", "ci_bound"), rows_interval),
-        "movement": ("feature", sizes.movement),
-        "matters": ("feature", sizes.matters),
-        "rows_differ": ("feature", sizes.rows_differ),
-        **_columns(lines),
+    columns = {
+        "importance": sizes.importance,
+        "importance_ci": sizes.importance_ci,
+        "row_spread": inputs.rows.spread,
+        "row_spread_ci": rows_interval,
+        "movement": sizes.movement,
+        "matters": sizes.matters,
+        "rows_differ": sizes.rows_differ,
+        **{name: [line[name] for line in lines] for name in lines[0]},
     }
     if inputs.outcome is not None:
         for name in ("permutation_importance", "permutation_importance_ci"):
-            data = inputs.outcome.variables[name]
-            columns[name] = (data.dims, data.values)
-    columns = {name: (dims, np.asarray(values)[order]) for name, (dims, values) in columns.items()}
+            columns[name] = inputs.outcome.variables[name].values
+    columns = {name: _column(name, values, order) for name, values in columns.items()}
     coords: dict[str, Any] = {name: columns.pop(name) for name in LABELS}
     coords["feature"] = ("feature", np.array(inputs.request.features)[order])
     coords["ci_bound"] = ("ci_bound", ["lower", "upper"])
@@ -271,18 +277,11 @@ def answers_of(
 LABELS = ("label", "feature_kind", "feature_units")
 
 
-def _columns(lines: list[Words]) -> dict[str, Any]:
-    """Values of all features by name; turns are padded."""
-    out: dict[str, Any] = {}
-    for name in lines[0]:
-        values = [line[name] for line in lines]
-        if name == "turns":
-            out[name] = (("feature", "turn"), padded(values))
-        elif name.endswith("_ci"):
-            out[name] = (("feature", "ci_bound"), np.array(values, dtype=np.float64))
-        else:
-            out[name] = ("feature", np.array(values))
-    return out
+def _column(name: str, values: Any, order: IntArray) -> tuple[Any, NDArray[Any]]:
+    """Dims and values of a fact of all features in their order; turns are padded."""
+    dims = ("feature", "turn") if name == "turns" else ("feature", "ci_bound")
+    array = np.asarray(padded(values) if name == "turns" else values)[order]
+    return dims[: array.ndim], array
 
 
 def _attributes(inputs: FactInputs, sizes: FeatureSizes) -> dict[str, Any]:
@@ -350,21 +349,16 @@ def _of_curve(
     if not row.sizes["bin"]:
         return FLAT
     if _not_estimable(row):
-        none: Words = dict.fromkeys(("range", "bias_share", "usual_change"), np.nan)
-        none |= {name: [np.nan, np.nan] for name in ("range_ci", "usual_change_ci")}
+        none: Words = {"range": np.nan, "range_ci": [np.nan, np.nan], **NO_CHANGE}
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     inner = inner_of(inputs, row, rng)
     span = range_of(inner.curve, inner.half)
-    usual_from, usual_to, change, change_ci = inner.usual
     shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
         "range_ci": [span.lower, span.upper],
-        "usual_from": usual_from,
-        "usual_to": usual_to,
-        "usual_change": change,
-        "usual_change_ci": list(change_ci),
+        **inner.usual,
         "lowest_at": inner.texts[span.lowest],
         "highest_at": inner.texts[span.highest],
         "shape": shape,
@@ -377,8 +371,7 @@ def _of_curve(
 FLAT: Words = {
     "range": 0.0,
     "range_ci": [0.0, 0.0],
-    "usual_from": "",
-    "usual_to": "",
+    **NO_CHANGE,
     "usual_change": 0.0,
     "usual_change_ci": [0.0, 0.0],
     "lowest_at": "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -156,10 +157,7 @@ def cross_fit(
         table_rows = part.table.form.as_given(part.table.copied())
         return learner(table_rows, _taken(y, outcome, rows), part.weight, number)
 
-    def with_predictions(models: list[Any], folds: IntArray) -> CrossFits:
-        of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
-        return _with_predictions(sample, of_repeats, folds, outcome, groups, name)
-
+    known = outcome, groups, name
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
         for _ in range(2):  # the first fit may have imported and compiled; the second tells
@@ -169,10 +167,12 @@ def cross_fit(
             if seconds <= most_seconds:
                 break
         else:
-            raise TooLong(seconds, with_predictions([first], np.minimum(folds[:1], 1)))
+            few = _with_predictions(sample, ((first,),), np.minimum(folds[:1], 1), *known)
+            raise TooLong(seconds, few)
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
-    return with_predictions(models, folds)
+    of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
+    return _with_predictions(sample, of_repeats, folds, *known)
 
 
 def _with_predictions(
@@ -348,14 +348,11 @@ def _of_estimator(estimator: Any) -> Learner:
 
 def _cloned(estimator: Any) -> Any:
     """An unfitted copy."""
-    try:
+    with suppress(ImportError, TypeError):
         from sklearn.base import clone
-    except ImportError:
-        return deepcopy(estimator)
-    try:
+
         return clone(estimator)
-    except TypeError:
-        return deepcopy(estimator)
+    return deepcopy(estimator)
 
 
 def _weights_of(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:

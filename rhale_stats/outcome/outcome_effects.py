@@ -35,7 +35,6 @@ from rhale_stats.outcome.cross_fitting import (
     name_of_outcome,
 )
 from rhale_stats.outcome.debiasing import (
-    DebiasedEffects,
     Entries,
     FoldAnswers,
     debiased,
@@ -221,7 +220,7 @@ def effects_of(
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     places = _places(fits, chosen, levels, bins)
     functions = functions_of(fits.columns, fits.sample.share)
-    estimates = [_variables(fits, place, _debiased(fits, place, functions)) for place in places]
+    estimates = [_variables(fits, place, functions) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
@@ -307,21 +306,6 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     return edges if len(edges) > 1 else values[[0, -1]]
 
 
-def _debiased(
-    fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
-) -> DebiasedEffects:
-    """Debiased effects of one feature.
-
-    ``functions`` are of every column those of the dictionary, and those for products.
-    """
-    others = [pair for name, pair in functions.items() if name != place.name]
-    products = [product for _, product in others[:MAX_PRODUCTS]]
-    share = fits.sample.share
-    dictionary = dictionary_of(place.entries, [alone for alone, _ in others], products, share)
-    answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
-    return debiased(place.entries, dictionary, answers, share, fits.groups)
-
-
 def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     """Changes per unit at all entries by the model of the row's fold and by that of the next."""
     fold, entries = fits.folds[repeat], place.entries
@@ -346,9 +330,19 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     return FoldAnswers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
 
 
-def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict[str, Any]:
-    """Effects, curve, their errors, tests and overlap of one feature, by variable."""
+def _variables(
+    fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
+) -> dict[str, Any]:
+    """Effects, curve, their errors, tests and overlap of one feature, by variable.
+
+    ``functions`` are of every column those of the dictionary, and those for products.
+    """
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
+    others = [pair for name, pair in functions.items() if name != place.name]
+    products = [product for _, product in others[:MAX_PRODUCTS]]
+    dictionary = dictionary_of(entries, [alone for alone, _ in others], products, share)
+    answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
+    estimate = debiased(entries, dictionary, answers, share, fits.groups)
     n_units = len(estimate.influence)
     degrees, factor = float(n_units - 1), n_units / max(n_units - 1, 1)
     # By the sampling of rows or groups.

@@ -22,7 +22,7 @@ from rhale_stats.cli.files import (
     save,
     writers_of,
 )
-from rhale_stats.cli.interruption import FailureError, UsageError
+from rhale_stats.cli.parser import FailureError, UsageError
 
 SUFFIXES = (*OF_TREES, *OF_TABLES, ".json")
 
