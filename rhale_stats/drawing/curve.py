@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +20,7 @@ from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTA
 from rhale_stats.inference.notes import with_rows_alone
 from rhale_stats.printing.text import cut_within
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
+from rhale_stats.schema.features import units_in
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import level_names
 
@@ -81,11 +82,11 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     value = curve.evaluate(x)
     parts = with_rows_alone(row.dataset) if "curve_se_rows" in row else row
 
-    def interpolated(name: str, label: Callable[[Interval], str]) -> Ends | None:
+    def interpolated(name: str, words: str = "") -> Ends | None:
         if name not in parts:
             return None
         values, ends = row["curve"].values, ends_of(parts[name])
-        text = label(row[name.removesuffix("_rows")])
+        text = interval_label(row[name.removesuffix("_rows")], words)
         is_drawn = np.isfinite(values) & np.isfinite(ends).all(axis=0)
         if not is_drawn.any():
             return Ends(np.full((2, len(x)), np.nan), text)
@@ -96,8 +97,8 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = row.accumulated_spread(x)
-    interval = interpolated("curve_ci", interval_label)
-    band, rows = interpolated("curve_band", band_label), interpolated("curve_ci_rows", rows_label)
+    interval, band = interpolated("curve_ci"), interpolated("curve_band", legend.CURVE_BAND)
+    rows = interpolated("curve_ci_rows", legend.ROWS_INTERVAL)
     return DrawnCurve(x, value, spread, interval, band, rows)
 
 
@@ -129,15 +130,15 @@ def draw_uncertainty(
     Where both are, what lies between their ends is darker. An interval that holds the model is an
     area, and that of the rows a dark one within it.
     """
+    if interval is not None and rows is not None:
+        frame.draw_area(panel, x, *interval)
+        frame.draw_area(panel, x, *rows, dark=True)
+        interval = None
     for ends, how in (
         (interval, {"linewidth": 1.0, "linestyle": frame.DASHES}),
         (band, {"linewidth": 0.7}),
     ):
         if ends is None:
-            continue
-        if ends is interval and rows is not None:
-            frame.draw_area(panel, x, *interval)
-            frame.draw_area(panel, x, *rows, dark=True)
             continue
         light: dict[str, Any] = {"color": frame.UNCERTAINTY_LIGHT, "alpha": 0.35, "zorder": 1.5}
         frame.draw_between(panel, x, ends.ends, **light)
@@ -159,26 +160,18 @@ def ends_of(interval: Interval) -> FloatArray:
     return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
 
 
-def interval_label(interval: Interval) -> str:
-    """What an interval is; of a curve whose zero is another than its mean, the zero too."""
+def interval_label(interval: Interval, words: str = "") -> str:
+    """The level of an interval or band with the ``words``; without them what an interval is.
+
+    That of a curve whose zero is another than its mean says the zero too.
+    """
+    if words:
+        return f"{legend.level_text(interval)} {words}"
     target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
     source = legend.source_suffix(str(interval.attrs.get("source", "rows")))
     zero = "" if target.startswith(USUAL_ZERO) else f": {target}"
     text = f"{legend.level_text(interval)} {legend.CURVE_INTERVAL}{source}{zero}"
     return textwrap.fill(text, legend.LEGEND_WIDTH)
-
-
-def band_label(band: Interval) -> str:
-    """Label for a simultaneous band."""
-    return f"{legend.level_text(band)} {legend.CURVE_BAND}"
-
-
-def rows_label(interval: Interval) -> str:
-    """Label for the part of an interval that is due to the rows."""
-    return f"{legend.level_text(interval)} {legend.ROWS_INTERVAL}"
-
-
-# --- levels ---------------------------------------------------------------------------------------
 
 
 def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
@@ -267,8 +260,7 @@ def keep_to_rows(
         panel.set_xlim(*np.where(ends == whole, ends + margin, ends))
         for stretch in stretches:
             panel.axvspan(*stretch, zorder=6, gid=legend.OURS, **pale)
-    units = str(row["feature_units"].values) if "feature_units" in row else ""
-    texts = axis_texts(whole, units)
+    texts = axis_texts(whole, units_in(row))
     how: dict[str, Any] = {"va": "top", "fontsize": "x-small", "zorder": 7, "gid": legend.OURS}
     how["transform"] = first.transAxes
     if ends[0] != whole[0]:
@@ -289,15 +281,14 @@ def common_limits(
             continue
         x, curve, spread, *about = curve_drawn(row)
         missing = missing_mark(row)
-        ends.extend(() if missing is None else missing[np.isfinite(missing)])
+        ends.extend(() if missing is None else missing)
         wide = spread_as == "band" and not row.is_categorical
         lines = [curve, *([curve - spread, curve + spread] if wide else [])]
         lines += [end for part in about if part is not None for end in part.ends]
         sight = axis_ends(row, percentiles)
         in_sight = (x >= sight[0]) & (x <= sight[1])
         for line in lines:
-            at_ends = np.interp(sight, x, line)
-            ends.extend(each for each in (*line[in_sight], *at_ends) if np.isfinite(each))
+            ends.extend([*line[in_sight], *np.interp(sight, x, line)])
     return _with_room(ends)
 
 
@@ -313,17 +304,15 @@ def bin_limits(
     about = [effect + side for side in sides]
     about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
     for part in about:
-        in_bins = part[..., in_sight]
-        ends.extend(in_bins[np.isfinite(in_bins)])
+        ends.extend(part[..., in_sight].ravel())
     return _with_room(ends)
 
 
 def _with_room(ends: Sequence[float]) -> tuple[float, float] | None:
-    """Limits with some room about the least and the largest of numbers; None if they are equal."""
-    low, high = min(ends), max(ends)
-    if low == high:
-        return None
-    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+    """Limits with some room about the known ones of some numbers; None if these are equal."""
+    finite = [end for end in ends if np.isfinite(end)]
+    low, high = min(finite), max(finite)
+    return None if low == high else (low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
 # --- where the rows are ---------------------------------------------------------------------------

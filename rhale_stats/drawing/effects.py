@@ -20,7 +20,7 @@ from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.ensembles import labelled
 from rhale_stats.ensembles.intervals import WORDS, confint
-from rhale_stats.profiles.data import check_profile
+from rhale_stats.profiles.data import check_profile, one_profile
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
@@ -323,7 +323,11 @@ def plot_effects(
     for name in reference:
         position_of(name, names, "reference")
     if is_profile:
-        drawn = profile.plot_profiles(effect, positions, n_columns, ax, reference)
+        relative = [
+            profile.checked_reference(effect, position, reference.get(names[position]))
+            for position in positions
+        ]
+        drawn = profile.draw_profiles(relative, n_columns, ax, "one a feature")
         if percentiles != curve.INNER:
             profile.keep_to_rows_of(drawn, effect, positions, percentiles)
         if limited:
@@ -336,9 +340,11 @@ def plot_effects(
         titles = [label_of(effect, row.name) for row in models]
     else:
         shown = with_own_intervals(effect.isel(feature=positions))
+        single = [shown.isel(feature=[number]) for number in range(len(positions))]
+        values = [reference.get(names[position]) for position in positions]
         rows = [
-            _relative(shown, number, reference.get(names[position]))
-            for number, position in enumerate(positions)
+            one_feature(each if value is None else relative_to(each, value), 0)
+            for each, value in zip(single, values, strict=True)
         ]
         draw = _drawing(rows, spread, percentiles)
         titles = [_title(row) for row in rows]
@@ -409,18 +415,22 @@ def plot_outputs(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {result.attrs.get('output_name', 'one output')!r} alone. Use plots.effect."
         )
+    each = [effect.isel({OUTPUT: number}) for number in range(effect.sizes[OUTPUT])]
     if is_profile:
-        return profile.plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
-    parts = [
-        with_own_intervals(check_effect(effect.isel({OUTPUT: number})))
-        for number in range(effect.sizes[OUTPUT])
-    ]
+        curves = [one_profile(check_profile(part), feature) for part in each]
+        panels = profile.draw_profiles(curves, n_columns, ax, "one an output")
+        for panel, row in zip(panels, curves, strict=True):
+            frame.name_axes(panel, title=str(row.attrs["output_name"]))
+            if panel.get_ylabel():
+                panel.set_ylabel("mean output" if row.attrs["centering"] == "none" else "effect")
+        return panels
+    parts = [with_own_intervals(check_effect(part)) for part in each]
     name = feature_names(effect)[feature_position(effect, feature)]
     x, units = frame.feature_label(effect, name), units_of(effect, name)
     draw = _drawing([one_feature(part, feature) for part in parts], spread, curve.INNER)
     contents = [
-        Content(each, str(part.attrs["output_name"]), x, units, frame.output_label(part))
-        for each, part in zip(draw, parts, strict=True)
+        Content(draw_row, str(part.attrs["output_name"]), x, units, frame.output_label(part))
+        for draw_row, part in zip(draw, parts, strict=True)
     ]
     return frame.draw_grid(contents, n_columns, ax, "one an output", y="effect")
 
@@ -451,13 +461,6 @@ def _largest(effect: xr.Dataset, most: int) -> list[str]:
     names = feature_names(effect)
     order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
     return [names[position] for position in order[:most]]
-
-
-def _relative(effect: xr.Dataset, number: int, value: Any) -> FeatureResult:
-    """One feature, relative to a value of it where one is given."""
-    if value is None:
-        return one_feature(effect, number)
-    return one_feature(relative_to(effect.isel(feature=[number]), value), 0)
 
 
 def _title(row: FeatureResult) -> str:

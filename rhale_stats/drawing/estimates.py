@@ -215,7 +215,8 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
     panel.plot(x, difference, label=legend.DIFFERENCE, **line)
     interval, band = row["difference_ci"], row["difference_band"]
     pointwise = curve.Ends(curve.ends_of(interval), curve.interval_label(interval))
-    simultaneous = curve.Ends(curve.ends_of(band), curve.band_label(band))
+    text = curve.interval_label(band, legend.CURVE_BAND)
+    simultaneous = curve.Ends(curve.ends_of(band), text)
     curve.draw_uncertainty(panel, x, pointwise, simultaneous)
     panel.margins(x=0.02)
     if interval.attrs.get("ci_kind", "confidence") != "confidence":

@@ -397,7 +397,7 @@ def draw_pair(panel: Axes, row: xr.Dataset) -> None:
 
 
 def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray[np.bool_]:
-    """Draw the map; return where it is hatched."""
+    """Draw the map, with dots where 0 is outside the band; return where it is hatched."""
     name = "surface" if "surface" in surface else "difference"
     values = surface[name].values
     least = frame.ERRORS_SHOWN * float(surface["second_difference_error"])
@@ -412,18 +412,28 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     # Cells beside an unknown corner are unknown.
     fine[a @ np.where(np.isnan(values), 0.0, 1.0) @ b.T < 1 - 1e-9] = np.nan
     mesh = panel.pcolormesh(sides[0], sides[1], fine.T, rasterized=True, **colours)
+    how: dict[str, Any]
     if contour:
-        how: dict[str, Any] = {"levels": CONTOURS, "colors": "0.25", "linewidths": 0.7}
+        how = {"levels": CONTOURS, "colors": "0.25", "linewidths": 0.7}
         lines = panel.contour(along[0], along[1], fine.T, **how)
         panel.clabel(lines, fontsize="x-small")
     empty = np.zeros((len(bounds[0]) - 1, len(bounds[1]) - 1), dtype=bool)
     if "x_a" in surface:
-        empty = _empty(surface, bounds)
+        empty[:] = True
+        empty[places_of(surface, "a"), places_of(surface, "b")] = False
         _draw_rug(panel, surface)
     elif name == "difference":
         empty = _unshared(surface)
-        _draw_dots(panel, surface, centres)
-    _hatch(panel, empty, bounds)
+        low, high = surface["difference_band"].values.transpose(2, 0, 1)
+        with np.errstate(invalid="ignore"):
+            outside = np.nonzero((low > 0) | (high < 0))
+        x, y = centres[0][outside[0]], centres[1][outside[1]]
+        panel.scatter(x, y, s=9, color="0.15", zorder=4, clip_on=False)
+    how = {"fill": False, "hatch": HATCH, "linewidth": 0, "edgecolor": "0.55"}
+    for k, m in zip(*np.nonzero(empty), strict=True):
+        corner = (bounds[0][k], bounds[1][m])
+        width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
+        panel.add_patch(Rectangle(corner, width, height, **how))
     for side, letter, centre in zip("ab", "xy", centres, strict=True):
         if is_categorical(surface, side):
             labels = [str(level) for level in surface[f"edge_{side}"].values]
@@ -452,22 +462,6 @@ def _axis(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], ...]:
     return edges, edges, points, ends
 
 
-def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.float64]]) -> None:
-    """Hatch places without rows."""
-    how: dict[str, Any] = {"fill": False, "hatch": HATCH, "linewidth": 0, "edgecolor": "0.55"}
-    for k, m in zip(*np.nonzero(empty), strict=True):
-        corner = (bounds[0][k], bounds[1][m])
-        width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
-        panel.add_patch(Rectangle(corner, width, height, **how))
-
-
-def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Cells without rows, by the bins and levels of the rows themselves."""
-    occupied = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
-    occupied[places_of(surface, "a"), places_of(surface, "b")] = True
-    return np.asarray(~occupied)
-
-
 def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
     """Where not both surfaces have rows, in a cell or beside a level."""
     shared = comparison["supported"].values == 1
@@ -478,15 +472,6 @@ def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
         else:
             shared = np.delete(shared, -1, axis)
     return np.asarray(~shared)
-
-
-def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np.float64]]) -> None:
-    """Draw dots on corners where 0 is outside the band."""
-    band = comparison["difference_band"].values
-    with np.errstate(invalid="ignore"):
-        outside = np.nonzero((band[..., 0] > 0) | (band[..., 1] < 0))
-    x, y = centres[0][outside[0]], centres[1][outside[1]]
-    panel.scatter(x, y, s=9, color="0.15", zorder=4, clip_on=False)
 
 
 def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:

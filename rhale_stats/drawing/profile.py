@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,9 +24,14 @@ from rhale_stats.inference.notes import is_of_both, with_rows_alone
 from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.inference import one_relative
-from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import one_feature
-from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    label_of,
+    units_in,
+    with_units,
+)
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
 
@@ -177,7 +182,7 @@ def plot_profile(
     'ICE curves, 200 of 300'
     """
     profile = check_profile(profile)
-    row = _checked_reference(profile, feature, reference)
+    row = checked_reference(profile, feature, reference)
     by = None
     if hue is not None:
         values = _values(hue, profile)
@@ -188,8 +193,8 @@ def plot_profile(
             )
         by = coloured(values, row.sizes["obs"])
     with frame.one_panel(ax, (6.4, 4.0), legend=False) as panel:
-        _label(panel, profile, row)
-        _draw(panel, profile, row, by)
+        _label(panel, row)
+        _draw(panel, row, by)
         if row.sizes["grid"] and not pair_of(row):
             draw_panel_legend(panel)
     return panel
@@ -211,7 +216,7 @@ def _values(hue: str | ArrayLike, profile: xr.Dataset) -> ArrayLike:
     return values.map(dict(enumerate(row["level"].values))).rename(hue)
 
 
-def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:
+def checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:
     """One feature, relative to a value; refused where the difference means nothing."""
     if reference is not None and profile.attrs["method"] == "shap_dependence":
         raise ValueError(
@@ -219,30 +224,6 @@ def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) 
             "outputs. Take pdp, ice or ale."
         )
     return one_relative(profile, feature, reference)
-
-
-def plot_profiles(
-    profile: xr.Dataset,
-    positions: Sequence[int],
-    n_columns: int,
-    ax: GivenAxes,
-    reference: Mapping[str, Any],
-) -> Panels:
-    """Several features of a profile, each drawn as by `plots.profile`, with one y scale."""
-    names = feature_names(profile)
-    shown = [
-        (profile, _checked_reference(profile, position, reference.get(names[position])))
-        for position in positions
-    ]
-    return _panels(shown, n_columns, ax, "one a feature")
-
-
-def grid_quantiles(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
-    """Quantiles of the rows of one feature; None of levels, and of a constant feature."""
-    if is_nominal(row) or not row.sizes["grid"]:
-        return None
-    share = row["weight_share"].values
-    return np.asarray(np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values))
 
 
 def keep_to_rows_of(
@@ -254,72 +235,49 @@ def keep_to_rows_of(
     """Let panels of features of a profile, or of effects, reach between percentiles of the rows."""
     shares = np.array(percentiles) / 100
     for panel, feature in zip(panels, features, strict=True):
-        if PROFILE.holds(result):
-            ends = grid_quantiles(one_profile(result, feature), shares)
-        else:
+        ends = None
+        if not PROFILE.holds(result):
             ends = quantiles_of(one_feature(result, feature), shares)
+        elif not is_nominal(row := one_profile(result, feature)) and row.sizes["grid"]:
+            share = row["weight_share"].values
+            ends = np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values)
         if ends is not None and ends[0] < ends[1]:
             panel.set_xlim(*ends)
 
 
-def plot_profile_outputs(
-    profile: xr.Dataset,
-    feature: str | int,
-    *,
-    n_columns: int = 3,
-    ax: GivenAxes = None,
-) -> Panels:
-    """One feature of a profile of several outputs: one panel per output, with one y scale."""
-    parts = [
-        check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
-    ]
-    shown = [(part, one_profile(part, feature)) for part in parts]
-    panels = _panels(shown, n_columns, ax, "one an output")
-    for panel, part in zip(panels, parts, strict=True):
-        panel.set_title(str(part.attrs["output_name"]), parse_math=False)
-        if panel.get_ylabel():
-            panel.set_ylabel("mean output" if part.attrs["centering"] == "none" else "effect")
-    return panels
-
-
-def _panels(
-    shown: list[tuple[xr.Dataset, xr.Dataset]],
-    n_columns: int,
-    ax: GivenAxes,
-    what: str,
-) -> Panels:
-    """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
-    n, one_scale = len(shown), not any(pair_of(row) for _, row in shown)
+def draw_profiles(rows: Sequence[xr.Dataset], n_columns: int, ax: GivenAxes, what: str) -> Panels:
+    """Profiles as `plots.profile` draws them, with one y scale and legend in a new figure."""
+    n, one_scale = len(rows), not any(map(pair_of, rows))
     size: dict[str, Any] = {"panel": (2.6, 2.3), "room": 0.8, "sharey": one_scale}
     made = partial(frame.grid_of_panels, n, n_columns, **size)
     with frame.several_panels(ax, n, what, made, legend=False) as panels:
         width = min(n_columns, n)
-        for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
-            _label(panel, profile, row)
+        for number, (panel, row) in enumerate(zip(panels, rows, strict=True)):
+            _label(panel, row)
             if ax is None and number % width and one_scale:
                 panel.set_ylabel("")
-            _draw(panel, profile, row)
-        if ax is None and not all(pair_of(row) for _, row in shown):
+            _draw(panel, row)
+        if ax is None and not all(map(pair_of, rows)):
             legend.legend_as_drawn(list(panels), 3)
     return panels
 
 
-def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
-    name = str(row["feature"].values)
-    frame.name_feature(panel, profile, name)
-    units = units_of(profile, name)
-    output, output_units = [str(profile.attrs[key]) for key in ("output_name", "output_units")]
+def _label(panel: Axes, row: xr.Dataset) -> None:
+    name, units = str(row["feature"].values), units_in(row)
+    frame.name_axes(panel, with_units(label_of(row, name), units))
+    frame.date_axis(panel, units)
+    output, output_units = [str(row.attrs[key]) for key in ("output_name", "output_units")]
     label = frame.output_label(row)
     if "reference" not in row.attrs:
-        if profile.attrs.get("ice_kind") == "derivative":
+        if row.attrs.get("ice_kind") == "derivative":
             per = f"{output_units} per {units}" if units and output_units else ""
             label = frame.upright(f"d {output} / d {name}", per)
-        elif profile.attrs["centering"] == "none" and profile.attrs["method"] != "shap_dependence":
+        elif row.attrs["centering"] == "none" and row.attrs["method"] != "shap_dependence":
             label = frame.upright(f"mean of {output}", output_units)
     frame.name_axes(panel, y=label)
 
 
-def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | None = None) -> None:
+def _draw(panel: Axes, row: xr.Dataset, by: RowColours | None = None) -> None:
     if not row.sizes["grid"]:
         frame.say(panel, legend.CONSTANT)
         panel.set_xticks([])
@@ -327,7 +285,7 @@ def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | No
     if pair_of(row):
         draw_pair(panel, row)
         return
-    if profile.attrs["centering"] != "none" or "reference" in row.attrs:
+    if row.attrs["centering"] != "none" or "reference" in row.attrs:
         frame.draw_zero(panel, gid=None)
     if is_nominal(row):
         _draw_levels(panel, row)

@@ -220,7 +220,12 @@ def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     if many:
         panel.update_datalim(np.column_stack([rows.x, rows.local_effect]))
     else:
-        _draw_points(panel, rows)
+        usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
+        share = rows.weight / rows.weight.mean()
+        area = share * min(usual, LARGEST_POINT / share.max())
+        label = legend.WEIGHED if (share != share[0]).any() else legend.POINTS
+        dots: dict[str, Any] = {"color": "0.25", "alpha": 0.6, "linewidths": 0, "zorder": 3.5}
+        panel.scatter(rows.x, rows.local_effect, s=area, label=label, **dots)
     panel.autoscale_view(scalex=False)
     shorten_tails(panel, rows, bins)
     frame.enlarge(panel, frame.ERRORS_SHOWN * frame.error_text(row))
@@ -231,15 +236,6 @@ def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     how: dict[str, Any] = {"colors": frame.REFERENCE, "linewidth": np.clip(0.05 * room, 0.2, 0.7)}
     how |= {"transform": panel.get_xaxis_transform(), "zorder": 2.2, "gid": legend.OURS}
     panel.vlines(edges, 0, 1, label=legend.EDGES, **how)
-
-
-def _draw_points(panel: Axes, rows: RowsInBins) -> None:
-    usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
-    share = rows.weight / rows.weight.mean()
-    area = share * min(usual, LARGEST_POINT / share.max())
-    label = legend.WEIGHED if (share != share[0]).any() else legend.POINTS
-    how: dict[str, Any] = {"color": "0.25", "alpha": 0.6, "linewidths": 0, "zorder": 3.5}
-    panel.scatter(rows.x, rows.local_effect, s=area, label=label, **how)
 
 
 def _draw_density(panel: Axes, rows: RowsInBins) -> None:

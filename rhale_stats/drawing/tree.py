@@ -213,14 +213,14 @@ def node_facts(n_obs: int, loss: float) -> str:
 
 def wrapped(rule: str, length: int) -> str:
     """A rule in lines, broken between its conditions if possible."""
-    lines: list[str] = []
-    for condition in rule.split(" and "):
-        if lines and len(lines[-1]) + len(condition) + 5 <= length:
+    first, *conditions = rule.split(" and ")
+    lines = [first]
+    for condition in conditions:
+        if len(lines[-1]) + len(condition) + 5 <= length:
             lines[-1] += f" and {condition}"
-            continue
-        if lines:
+        else:
             lines[-1] += " and"
-        lines.append(condition)
+            lines.append(condition)
     # A sign stays with its value.
     unbroken = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
     return "\n".join(textwrap.fill(line, length) for line in unbroken).replace(UNBROKEN, " ")

@@ -353,7 +353,9 @@ def _of_curve(
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     inner = inner_of(inputs, row, rng)
-    span = range_of(inner.curve, inner.half)
+    span, check, bias_share = range_of(inner.curve, inner.half), inputs.curves.check, np.nan
+    if check is not None and row.name in check["feature"].values:
+        bias_share = share_along_axis(one_feature(check, row.name))
     shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
@@ -364,7 +366,7 @@ def _of_curve(
         "shape": shape,
         "turns": turns,
         "unreliable": _unreliable(row),
-        "bias_share": _bias_share(inputs, row.name),
+        "bias_share": bias_share,
     }
 
 
@@ -381,13 +383,6 @@ FLAT: Words = {
     "unreliable": "",
     "bias_share": np.nan,
 }
-
-
-def _bias_share(inputs: FactInputs, name: str) -> float:
-    check = inputs.curves.check
-    if check is None or name not in check["feature"].values:
-        return np.nan
-    return share_along_axis(one_feature(check, name))
 
 
 def _unreliable(row: FeatureResult) -> str:

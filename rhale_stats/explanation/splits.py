@@ -112,8 +112,11 @@ def splits_of(
         else:
             (work,) = work.of_features([0])
         tree = labelled_tree(work, 0, frame.iloc[rows])
-        first[name] = _first(tree, n_tests)
+        pvalue = min(float(tree["pvalue"][0]) * n_tests, 1.0)
+        first[name] = "", "", float(tree["best_drop"][0]), pvalue
         if tree.sizes["node"] > 1:
+            column, rule = (str(tree[key].values[1]) for key in ("condition_feature", "rule"))
+            first[name] = column, rule, float(tree["loss_drop"][0]), pvalue
             divided[name] = feature_local, tree, stream
     with one_blas_thread:
         accepted = {
@@ -166,14 +169,6 @@ def local_of_axes(request: ExplainRequest, curves: FeatureCurves) -> xr.Dataset 
         return None
     order = [name for name in request.features if name in request.axes + request.discrete]
     return concat_features(parts, order)
-
-
-def _first(tree: xr.Dataset, n_tests: int) -> tuple[str, str, float, float]:
-    pvalue = min(float(tree["pvalue"][0]) * n_tests, 1.0)
-    if tree.sizes["node"] == 1:
-        return "", "", float(tree["best_drop"][0]), pvalue
-    column, rule = (str(tree[name].values[1]) for name in ("condition_feature", "rule"))
-    return column, rule, float(tree["loss_drop"][0]), pvalue
 
 
 def _split(

@@ -16,7 +16,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.cell_moments import FIELDS
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import GivenBins
@@ -423,7 +423,11 @@ def _usual(place: Place, share: FloatArray) -> tuple[float, float]:
 
 def _warn(places: list[Place], estimates: list[dict[str, Any]]) -> None:
     """Say where few rows carry a correction, and which bins and levels are thin."""
-    thin = [place.name for place in places if (_rows_of_places(place.entries) < THIN).any()]
+    thin = []
+    for name, _, _, entries, _ in places:
+        code = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
+        if np.bincount(code, minlength=entries.n_bins + entries.levels).min() < THIN:
+            thin.append(name)
     if thin:
         warn(
             f"Bins or levels with fewer than {THIN} rows, whose intervals may be too short: "
@@ -439,12 +443,6 @@ def _warn(places: list[Place], estimates: list[dict[str, Any]]) -> None:
             f"Few rows carry half of the correction of a bin: {', '.join(few)}. The other columns "
             f"nearly determine these features there; their intervals rest on these rows."
         )
-
-
-def _rows_of_places(entries: Entries) -> IntArray:
-    """Numbers of rows in each bin, or at each level."""
-    bin_numbers = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
-    return np.bincount(bin_numbers, minlength=entries.n_bins + entries.levels)
 
 
 # --- the result -----------------------------------------------------------------------------------

@@ -251,6 +251,8 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
 
 
 ALL_FEATURES = "Features, the largest effects first"
+# Whether rows differ, and whether new rows confirm it.
+CONFIRMED = {(YES, YES): "yes, in the data too", (YES, NOT_SHOWN): "in the model only"}
 # Heads of sizes and of the shape, by whether effects in the data were examined.
 HEADS = {
     False: ("change in the model", "matters on average?", "shape of the average"),
@@ -275,7 +277,7 @@ def ranking(
             feature.usual or NO_VALUE,
             *_effects(line, of_data=content.examined),
             typeset(line.shape) or "levels have no order",
-            _rows_differ(line),
+            CONFIRMED.get((line.rows_differ, line.differs_in_data), line.rows_differ),
             feature.split or "no column found",
             typeset(line.unreliable) or "no warning",
         ]
@@ -299,14 +301,6 @@ def _effects(line: AnswerLine, *, of_data: bool) -> list[Cell | str]:
         for value, ends in sizes
     )
     return [data, line.in_data, model] if of_data else [model, line.matters]
-
-
-def _rows_differ(line: AnswerLine) -> str:
-    """Whether rows differ, and whether new rows confirm it."""
-    confirmed = {YES: "yes, in the data too", NOT_SHOWN: "in the model only"}
-    if line.rows_differ == YES:
-        return confirmed.get(line.differs_in_data, YES)
-    return line.rows_differ
 
 
 def ranking_link(content: ReportContent) -> Link:
@@ -354,7 +348,11 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
             "left_out": f"Levels with fewer than 5 rows are not shown: {feature.left_out}."
             if feature.left_out
             else "",
-            "tree": _tree(feature),
+            "tree": {
+                "head": f"Groups of rows in which {feature.line.label} acts differently",
+                "branches": branches(feature.groups),
+                "panels": () if feature.levels else pictures.group_panels(feature),
+            },
             "rules": [group.rule for group in _with_values(feature)],
             "table": values_table(feature),
         }
@@ -414,17 +412,6 @@ def rows_near(feature: ReportFeature) -> FloatArray:
     ends = np.concatenate([x[:1], (x[:-1] + x[1:]) / 2, x[-1:]])
     edges = np.append(counts.left, counts.right[-1:])
     return np.asarray(np.rint(np.diff(np.interp(ends, edges, below))))
-
-
-def _tree(feature: ReportFeature) -> dict[str, Any] | None:
-    """The groups of rows as a tree, with a picture of each leaf."""
-    if not feature.groups:
-        return None
-    return {
-        "head": f"Groups of rows in which {feature.line.label} acts differently",
-        "branches": branches(feature.groups),
-        "panels": () if feature.levels else pictures.group_panels(feature),
-    }
 
 
 def branches(groups: Sequence[Group]) -> list[Branch]:
