@@ -17,11 +17,19 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.answers.numbers import listed
+from rhale_stats.answers.sentences import listed
 from rhale_stats.arguments.words import one_line
 from rhale_stats.cli import files
-from rhale_stats.cli.formula import COLUMNS_LISTED, Formula, check_features, listed_names, plain
-from rhale_stats.cli.jobs import columns_beside, groups_of, job_of
+from rhale_stats.cli.jobs import (
+    COLUMNS_LISTED,
+    Formula,
+    check_features,
+    columns_beside,
+    groups_of,
+    job_of,
+    listed_names,
+    plain,
+)
 from rhale_stats.cli.parser import UsageError
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.forms import names_with_spaces

@@ -12,8 +12,9 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from types import FrameType
@@ -63,7 +64,9 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
     debug = False
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _once()
+            # The same line once.
+            once = cache(print_warning)
+            warnings.showwarning = lambda message, *_where: once(str(message))
             # A model that was fitted to an array gets the columns of the table in their order.
             warnings.filterwarnings("ignore", "X has feature names, but")
             argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
@@ -95,18 +98,6 @@ def _ended(status: int, message: str) -> int:
     """Print the message as one line, and return the exit status."""
     print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr, flush=True)
     return status
-
-
-def _once() -> Callable[..., None]:
-    """What shows a warning as one line, unless the same line was shown before."""
-    shown = set()
-
-    def show(message: Warning | str, *where: object) -> None:
-        if str(message) not in shown:
-            shown.add(str(message))
-            print_warning(message, *where)
-
-    return show
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -199,7 +190,6 @@ def version_job(_arguments: argparse.Namespace) -> dict[str, Any]:
 
 def version_of(name: str) -> str | None:
     """The version of an installed library, or None."""
-    try:
+    with suppress(PackageNotFoundError):
         return version(name)
-    except PackageNotFoundError:
-        return None
+    return None

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_percentiles
-from rhale_stats.drawing import curve, frame, legend, profile
+from rhale_stats.drawing import curve, frame, profile
 from rhale_stats.drawing.frame import UNCERTAINTY, Content, GivenAxes, Panels
 from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
 from rhale_stats.effects.comparison import relative_to
@@ -38,9 +38,6 @@ from rhale_stats.schema.validation import validated
 
 # Maximum number of features drawn together.
 MAX_FEATURES = 24
-
-
-# --- plot of one feature --------------------------------------------------------------------------
 
 
 @validated
@@ -180,7 +177,8 @@ def plot_effect(
         return _plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
         only = None if ax is None else frame.given_axes(ax, 1, "one for a profile")[0]
-        drawn = frame.as_array([profile.plot_profile(effect, feature, only, reference=reference)])
+        panel = profile.plot_profile(effect, feature, only, reference=reference)
+        drawn = np.array([panel], dtype=object)
         if percentiles != curve.INNER:
             profile.keep_to_rows_of(drawn, effect, [feature], percentiles)
         return drawn
@@ -233,9 +231,6 @@ def plot_effect(
         curve.keep_to_rows(panels, row, percentiles)
         curve.draw_histogram(upper, row)
     return panels
-
-
-# --- plots of several features or outputs ---------------------------------------------------------
 
 
 @validated
@@ -315,8 +310,11 @@ def plot_effects(
         effect = check_profile(effect) if is_profile else check_effect(effect)
     names = feature_names(effect)
     limited = features is None and ax is None and len(names) > max_features
-    if features is None and ax is None:
-        features = _largest(effect, max_features)
+    if features is None and ax is None and of_models:
+        order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
+        features = [names[position] for position in order[:max_features]]
+    elif features is None and ax is None:
+        features = largest(effect, max_features)
     positions = positions_of(features, names)
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
@@ -454,15 +452,6 @@ def _drawing(
     return [partial(draw, row=row) for row in rows]
 
 
-def _largest(effect: xr.Dataset, most: int) -> list[str]:
-    """The features of largest importance."""
-    if not ENSEMBLE.holds(effect):
-        return largest(effect, most)
-    names = feature_names(effect)
-    order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
-    return [names[position] for position in order[:most]]
-
-
 def _title(row: FeatureResult) -> str:
     """The name of the feature, with what its curve is relative to."""
     name = label_of(row, row.name)
@@ -498,7 +487,7 @@ def _refuse_of_models(reference: object, percentiles: tuple[float, float]) -> No
 def _with_intervals(ensemble: xr.Dataset) -> xr.Dataset:
     """With intervals, which are made if there are none."""
     ensemble = labelled.check_ensemble(ensemble)
-    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, legend.LEVEL, None)
+    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, frame.LEVEL, None)
 
 
 def _plot_ensemble(ensemble: xr.Dataset, feature: str | int, ax: GivenAxes) -> Panels:
@@ -536,7 +525,7 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
     interval = dataset[f"{name}_ci"].isel(feature=0)
     ends = curve.ends_of(interval)
     words = WORDS.get(str(interval.attrs.get("ci_kind")), "spread of the models")
-    text = f"{legend.level_text(interval)} {words},\npointwise"
+    text = f"{frame.level_text(interval)} {words},\npointwise"
     frame.draw_zero(panel)
     label = TOTAL if of_rows is not None or row.levels else TOTAL.partition(":")[0]
     errors = ((total, LIGHT, 2.0, label), (of_rows, DARK, 5.0, OF_ROWS))
@@ -549,7 +538,7 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
                 look = {"alpha": opacity + 0.2 if error is total else opacity, "label": label}
                 frame.draw_whiskers(panel, z, value, error, width, zorder=2, **look)
         how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 4, "zorder": 4}
-        panel.plot(z, value, "o", label=ESTIMATES[name], gid=legend.OURS, **how)
+        panel.plot(z, value, "o", label=ESTIMATES[name], gid=frame.OURS, **how)
         panel.set_xticks(z, row.levels, parse_math=False)
         panel.margins(x=0.1)
         return
@@ -566,5 +555,5 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
     frame.draw_ends(panel, z, ends, text, **dashed)
     if f"{name}_band" in dataset:
         band = dataset[f"{name}_band"].isel(feature=0)
-        text = f"{legend.level_text(band)} band,\nsimultaneous over the axis"
+        text = f"{frame.level_text(band)} band,\nsimultaneous over the axis"
         frame.draw_ends(panel, z, curve.ends_of(band), text, linewidth=0.7, zorder=3)

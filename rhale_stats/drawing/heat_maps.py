@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.frame import HETEROGENEITY, sns
-from rhale_stats.drawing.legend import source_suffix
+from rhale_stats.drawing.frame import HETEROGENEITY, sns, source_suffix
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.h_statistics.tables import WHOLE
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.checks import check_dataset, check_variables
 from rhale_stats.schema.curves import interpolation
-from rhale_stats.schema.dimensions import with_part_facts
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.validation import validated
@@ -87,7 +86,7 @@ def plot_h_statistics(
     ['x1', 'x2', 'x0']
     """
     check_variables(statistics, "statistics", ("h2_overall",), "h_statistic(model, X)")
-    frame.check_one_output(statistics, "statistics")
+    check_one_part(statistics, "statistics")
     statistics = with_part_facts(statistics)
     pairs = "h2_pairwise" in statistics
     shares = bool(statistics.attrs["normalize"])
@@ -213,9 +212,6 @@ def _share(value: float) -> str:
     return OVER if value > WHOLE else f"{100 * value:.3g} %"
 
 
-# --- plot of the columns that condition each effect -----------------------------------------------
-
-
 # Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
 
@@ -295,9 +291,6 @@ def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> N
     frame.name_axes(panel, "split by", "effect of")
 
 
-# --- surfaces -------------------------------------------------------------------------------------
-
-
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
     "second order",
@@ -357,7 +350,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
             f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."
         )
-    frame.check_one_output(surface, "surface")
+    check_one_part(surface, "surface")
     surface = with_part_facts(surface)
     if contour and any(is_categorical(surface, side) for side in "ab"):
         raise ValueError("contour must be False with a categorical feature: levels have no height.")

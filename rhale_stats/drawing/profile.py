@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.curve import ends_of, quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.drawing.heat_maps import draw_pair
@@ -104,9 +104,6 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             draw_shares(panel, x, comparison["weight_share"].values)
         draw_panel_legend(panel)
     return panel
-
-
-# --- plots of profiles ----------------------------------------------------------------------------
 
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
@@ -227,7 +224,7 @@ def checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -
 
 
 def keep_to_rows_of(
-    panels: Panels,
+    panels: Iterable[Axes],
     result: xr.Dataset,
     features: Sequence[str | int],
     percentiles: tuple[float, float],
@@ -258,7 +255,7 @@ def draw_profiles(rows: Sequence[xr.Dataset], n_columns: int, ax: GivenAxes, wha
                 panel.set_ylabel("")
             _draw(panel, row)
         if ax is None and not all(map(pair_of, rows)):
-            legend.legend_as_drawn(list(panels), 3)
+            frame.legend_as_drawn(list(panels), 3)
     return panels
 
 
@@ -279,7 +276,7 @@ def _label(panel: Axes, row: xr.Dataset) -> None:
 
 def _draw(panel: Axes, row: xr.Dataset, by: RowColours | None = None) -> None:
     if not row.sizes["grid"]:
-        frame.say(panel, legend.CONSTANT)
+        frame.say(panel, frame.CONSTANT)
         panel.set_xticks([])
         return
     if pair_of(row):
@@ -371,35 +368,32 @@ class _Error(NamedTuple):
     is_band: bool = False
 
 
-def _errors(row: xr.Dataset) -> list[_Error]:
+def _errors(row: xr.Dataset) -> Iterator[_Error]:
     """The interval, or else plus and minus the standard error; that of the rows alone; the band."""
-    curve, parts = row["curve"].values, with_rows_alone(row) if "curve_ci" in row else row
-
-    def ends(name: str) -> FloatArray:
-        if name.startswith("curve_se"):
-            return np.stack([curve - parts[name].values, curve + parts[name].values])
-        return ends_of(parts[name])
-
-    def label(name: str, text: str) -> str:
-        source = str(row[name].attrs.get("source", "rows"))
-        return f"{text}, {source}" if holds_model(source) else text
-
-    out = []
+    curve, name, text, more = row["curve"].values, "curve_se", STANDARD_ERROR, ""
+    parts, by_rows = row, "curve_se_rows" in row and is_of_both(source_of(row, "curve"))
     if "curve_ci" in row:
-        name, more = "curve_ci", ", pointwise"
-        text = f"{legend.level_text(row['curve_ci'])} interval"
+        name, text, more = (
+            "curve_ci",
+            f"{frame.level_text(row['curve_ci'])} interval",
+            ", pointwise",
+        )
+        parts = with_rows_alone(row)
         by_rows = "curve_ci_rows" in parts
-    else:
-        name, text, more = "curve_se", STANDARD_ERROR, ""
-        by_rows = "curve_se_rows" in row and is_of_both(source_of(row, "curve"))
+
+    def error(name: str, text: str, part: str = "", *, is_band: bool = False) -> _Error:
+        se, source = parts[name].values, str(parts[name].attrs.get("source", "rows"))
+        ends = np.stack([curve - se, curve + se]) if "_se" in name else ends_of(parts[name])
+        told = part != "rows" and holds_model(source)
+        return _Error(ends, f"{text}, {source}" if told else text, part, is_band)
+
     if name in row:
-        out.append(_Error(ends(name), label(name, text + more), "whole" if by_rows else ""))
+        yield error(name, text + more, "whole" if by_rows else "")
     if by_rows:
-        out.append(_Error(ends(f"{name}_rows"), f"{text}, rows alone", "rows"))
+        yield error(f"{name}_rows", f"{text}, rows alone", "rows")
     if "curve_band" in row:
-        text = f"{legend.level_text(row['curve_band'])} band, simultaneous"
-        out.append(_Error(ends("curve_band"), label("curve_band", text), is_band=True))
-    return out
+        text = f"{frame.level_text(row['curve_band'])} band, simultaneous"
+        yield error("curve_band", text, is_band=True)
 
 
 def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:

@@ -151,7 +151,14 @@ def plot_regions(
             else:
                 frame.say_constant(panel)
         _label_panels(panels, effect, new_figure=ax is None)
-        _one_scale(panels, [row for row, _, _ in drawn], spread)
+        # The same limits in every panel, along both axes.
+        edges = np.concatenate([row.bin_edges for row, _, _ in drawn])
+        limits = common_limits([row for row, _, _ in drawn], spread)
+        margin = 0.02 * np.ptp(edges) if len(edges) else 0.0
+        for panel in panels if len(edges) else ():
+            panel.set_xlim(edges.min() - margin, edges.max() + margin)
+            if limits is not None:
+                panel.set_ylim(*limits)
         for panel, (row, _, rows) in zip(panels, drawn, strict=True):
             if rows is not None:
                 draw_rug(panel, rows, row.bin_edges)
@@ -255,22 +262,6 @@ def _label_panels(panels: Panels, effect: xr.Dataset, *, new_figure: bool) -> No
             for other in spots
         ):
             frame.name_axes(panel, y=frame.output_label(effect))
-
-
-def _one_scale(panels: Panels, rows: Sequence[FeatureResult], spread: str) -> None:
-    """The same limits in every panel, along both axes."""
-    edges = np.concatenate([row.bin_edges for row in rows])
-    if not len(edges):
-        return
-    limits = common_limits(rows, spread)
-    margin = 0.02 * (edges.max() - edges.min())
-    for panel in panels:
-        panel.set_xlim(edges.min() - margin, edges.max() + margin)
-        if limits is not None:
-            panel.set_ylim(*limits)
-
-
-# --- plot of a tree of splits ---------------------------------------------------------------------
 
 
 # Inches of a box of a tree, with the room around it.

@@ -24,7 +24,14 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of, source_of
 from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread, with_reliable
+from rhale_stats.explanation.curves import (
+    FeatureCurves,
+    Splits,
+    curves_of,
+    row_spread,
+    splits_of,
+    with_reliable,
+)
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
 from rhale_stats.explanation.outcome import examine, facts_in_data, observed_of, outcome_of
@@ -36,7 +43,6 @@ from rhale_stats.explanation.request import (
     request_of,
     seconds_of,
 )
-from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.outcome.cross_fitting import name_of_outcome

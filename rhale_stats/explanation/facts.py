@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.answers import numbers
+from rhale_stats.answers import sentences
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.answers import (
     half_width_of_places,
@@ -28,17 +28,18 @@ from rhale_stats.effects.tables import share_along_axis
 from rhale_stats.effects.values import asked_for, inner
 from rhale_stats.explanation.curves import (
     GAP,
+    NO_SPLITS,
     SMALL,
     SMALL_ROWS,
     UNKNOWN,
     YES,
     FeatureCurves,
     RowSpread,
+    Splits,
 )
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.splits import NO_SPLITS, Splits
 from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
@@ -105,15 +106,15 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
         x = request.table.column(request.table.names.index(name))
         low, high = inner_range(x, request.share, percentiles)
         usual = np.clip(inner_range(x, request.share, USUAL), edges[0], edges[-1])
-        ends, usual_texts = interpolation(edges, usual), numbers.axis_texts(usual, units, 100)
+        ends, usual_texts = interpolation(edges, usual), sentences.axis_texts(usual, units, 100)
         places = np.r_[low, edges[(edges > low) & (edges < high)], high]
-        weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
+        weigh, texts = interpolation(edges, places), sentences.axis_texts(places, units)
         # Bins whose shape is not known take no part.
         reliable = row["reliable"].values[np.clip(np.searchsorted(edges, places[1:]) - 1, 0, None)]
         step = np.where(np.isin(reliable, [UNKNOWN, GAP])[:, None], 0.0, np.diff(weigh, axis=0))
         weigh = np.cumsum(np.vstack([weigh[:1], step]), axis=0)
     else:
-        names, places = numbers.places(row), np.arange(float(len(curve)))
+        names, places = sentences.places(row), np.arange(float(len(curve)))
         share, ordered = row["level_share"].values, str(row["feature_kind"].values) != NOMINAL
         two = (0, 1) if len(curve) == 2 else inner_range(places, share, USUAL)
         has_usual = ordered or len(curve) == 2
@@ -149,7 +150,7 @@ def shape_of_curve(row: FeatureResult, inner: Inner, matters: str) -> tuple[str,
         top = int(curve.argmax())
         is_near = ~(curve[top] - curve > half[top])
         near = [inner.texts[position] for position in np.flatnonzero(is_near)]
-        if len(numbers.places(row)) == 2:
+        if len(sentences.places(row)) == 2:
             return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
         if str(row["feature_kind"].values) == NOMINAL:
             highest = f"highest at {' or '.join(near)}"
@@ -340,9 +341,6 @@ def _curve_at_rows(request: ExplainRequest, row: FeatureResult) -> FloatArray:
     return np.array([*(of_level.get(text, np.nan) for text in levels.texts), np.nan])[levels.code]
 
 
-# --- one curve ------------------------------------------------------------------------------------
-
-
 def _of_curve(
     inputs: FactInputs, row: FeatureResult, matters: str, rng: np.random.Generator
 ) -> Words:
@@ -388,19 +386,19 @@ FLAT: Words = {
 def _unreliable(row: FeatureResult) -> str:
     """Stretches where the curve is not known, as text."""
     if row.is_categorical:
-        levels = zip(numbers.places(row), row["n_level_effective"].values, strict=False)
+        levels = zip(sentences.places(row), row["n_level_effective"].values, strict=False)
         few = [text for text, n in levels if n < SMALL_ROWS]
-        return f"few rows: {numbers.listed(few)}" if few else ""
+        return f"few rows: {sentences.listed(few)}" if few else ""
     kinds = row["reliable"].values[: row.sizes["bin"]]
     if (kinds == YES).all():
         return ""
-    texts, phrases = numbers.places(row), []
+    texts, phrases = sentences.places(row), []
     for kind in (UNKNOWN, SMALL, GAP):
         runs = [f"{texts[begin]} to {texts[end + 1]}" for begin, end in stretches(kinds == kind)]
         if len(runs) == 1 and (kinds == kind).all():
             phrases.append(f"{kind}: everywhere")
         elif runs:
-            phrases.append(f"{kind}: {numbers.listed(runs, MAX_STRETCHES)}")
+            phrases.append(f"{kind}: {sentences.listed(runs, MAX_STRETCHES)}")
     return "; ".join(phrases)
 
 
@@ -410,37 +408,27 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
     if verdicts != {"hardly"} or not row.sizes["bin"]:
         return ""
     reach, curve = row.at_bins("curve_band"), row.at_bins("curve")
-    middle = _median(row, curve)
+    # The median over the rows: at their levels, or by the middles of the bins.
+    value, share = (curve[:-1] + curve[1:]) / 2, row.weight_share
+    if row.is_categorical:
+        value, share = curve, row["level_share"].values[: len(curve)]
+    middle = np.quantile(value, 0.5, weights=share, method="inverted_cdf")
     far = (reach[:, 0] > middle + inputs.delta) | (reach[:, 1] < middle - inputs.delta)
     if row.is_categorical:
-        share = row["level_share"].values[: len(far)]
         total = float(share[far].sum())
-        names = [text for text, is_far in zip(numbers.places(row), far, strict=True) if is_far]
+        names = [text for text, is_far in zip(sentences.places(row), far, strict=True) if is_far]
         if not names or total > RARE:
             return ""
-        return f"at {numbers.listed(names)} ({numbers.percent(total)} of the rows)"
+        return f"at {sentences.listed(names)} ({sentences.percent(total)} of the rows)"
     inside = far[:-1] | far[1:]
-    share = row.weight_share[: len(inside)]
     runs = stretches(inside)
     total = float(share[inside].sum())
     if not runs or total > RARE:
         return ""
-    texts = numbers.places(row)
+    texts = sentences.places(row)
     begin, end = max(runs, key=lambda run: share[run[0] : run[1] + 1].sum())
     part = float(share[begin : end + 1].sum())
-    return f"between {texts[begin]} and {texts[end + 1]} ({numbers.percent(part)} of the rows)"
-
-
-def _median(row: FeatureResult, curve: FloatArray) -> float:
-    """Median of the curve over the rows: at their levels, or by the middles of the bins."""
-    value, share = (curve[:-1] + curve[1:]) / 2, row.weight_share
-    if row.is_categorical:
-        value, share = curve, row["level_share"].values[: len(curve)]
-    order = np.argsort(value)
-    return float(value[order][np.searchsorted(np.cumsum(share[order]), share.sum() / 2)])
-
-
-# --- splits and outcomes --------------------------------------------------------------------------
+    return f"between {texts[begin]} and {texts[end + 1]} ({sentences.percent(part)} of the rows)"
 
 
 def _of_splits(inputs: FactInputs, name: str) -> Words:
@@ -458,29 +446,23 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
     places, apart, *ends = between
-    first, second = numbers.axis_texts(places, units_of(inputs.curves.effect, name), 100)
+    first, second = sentences.axis_texts(places, units_of(inputs.curves.effect, name), 100)
     return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
-
-
-RESIDUALS = (
-    *("residual", "residual_ci", "residual_pvalue_adjusted"),
-    *("place_level", "place_left", "place_right"),
-)
 
 
 def _fit_differs(inputs: FactInputs, name: str) -> str:
     """The place where the model is off most, of those where it is by more than delta."""
     assert inputs.outcome is not None
     outcome = inputs.outcome.sel(feature=name)
-    residual, ends, pvalue, level_names, left, right = [outcome[key].values for key in RESIDUALS]
-    off = (pvalue <= 1 - inputs.level) & (np.abs(residual) > inputs.delta)
+    residual, ends = outcome["residual"].values, outcome["residual_ci"].values
+    off = outcome["residual_pvalue_adjusted"].values <= 1 - inputs.level
+    off &= np.abs(residual) > inputs.delta
     if not off.any():
         return ""
     place = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
-    size = numbers.estimate(float(residual[place]), ends[place])
-    if level_names[place]:
-        return f"at {level_names[place]} by {size}"
-    units = units_of(inputs.curves.effect, name)
-    texts = numbers.axis_texts(np.append(left, right), units)
-    n = len(texts) // 2
-    return f"between {texts[place]} and {texts[n + place]} by {size}"
+    size = sentences.estimate(float(residual[place]), ends[place])
+    if level := str(outcome["place_level"].values[place]):
+        return f"at {level} by {size}"
+    edges = np.concatenate([outcome["place_left"].values, outcome["place_right"].values])
+    texts = sentences.axis_texts(edges, units_of(inputs.curves.effect, name))
+    return f"between {texts[place]} and {texts[len(residual) + place]} by {size}"

@@ -10,8 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special
 
-from rhale_stats.answers.numbers import NOT_EXAMINED
-from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
+from rhale_stats.answers.sentences import NO, NOT_EXAMINED, NOT_SHOWN, YES
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray

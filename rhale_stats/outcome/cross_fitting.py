@@ -129,7 +129,7 @@ def cross_fit(
     Raise ``NotRefittable`` where ``fit`` cannot be fitted again, and ``TooLong`` where the first
     fit took so long that all would take more than ``most_seconds``.
     """
-    outcome = np.asarray(y)
+    outcome, is_series = np.asarray(y), isinstance(y, pd.Series)
     missing = np.asarray(pd.isna(outcome))
     if missing.any():
         raise ValueError(
@@ -154,8 +154,9 @@ def cross_fit(
         repeat, fold, number = task
         rows = np.flatnonzero(folds[repeat] != fold)
         part = sample.take(rows)
-        table_rows = part.table.form.as_given(part.table.copied())
-        return learner(table_rows, _taken(y, outcome, rows), part.weight, number)
+        # A Series keeps its name and type.
+        part_y = y.iloc[rows].reset_index(drop=True) if is_series else outcome[rows]
+        return learner(part.table.form.as_given(part.table.copied()), part_y, part.weight, number)
 
     known = outcome, groups, name
     processes = n_processes(n_jobs or 1, most=len(tasks))
@@ -261,16 +262,6 @@ def _is_class(y: pd.Series[Any], names: list[str], label: str) -> FloatArray:
             f"{', '.join(map(repr, unknown[:3])) or 'missing values'}."
         )
     return np.asarray(texts == label, dtype=np.float64)
-
-
-def _taken(y: Any, outcome: NDArray[Any], rows: IntArray) -> Any:
-    """Outcomes of some rows; a Series keeps its name and type."""
-    if isinstance(y, pd.Series):
-        return y.iloc[rows].reset_index(drop=True)
-    return outcome[rows]
-
-
-# --- folds ----------------------------------------------------------------------------------------
 
 
 def _strata(outcome: NDArray[Any], groups: IntArray | None) -> list[IntArray]:

@@ -39,6 +39,7 @@ from rhale_stats.outcome.debiasing import (
     FoldAnswers,
     debiased,
     dictionary_of,
+    effective_rows,
     entries_of,
     functions_of,
 )
@@ -287,9 +288,9 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
         if len(edges) - 1 > MAX_BINS * 5:
             warn(f"bins gives {len(edges) - 1} bins of {name!r}: tests have power with few.")
         return np.asarray(edges)
-    n_effective = 1 / float(np.sum(weight[finite] ** 2) / np.sum(weight[finite]) ** 2)
     first, last = np.array(ENDS) / 100
     if bins is None:
+        n_effective = effective_rows(weight[finite] / weight[finite].sum())
         n_bins = int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS))
         inner = np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2))
         shares = np.r_[first, inner, last]
@@ -299,10 +300,8 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     values = np.unique(x[finite])
     if len(values) <= n_bins + 1:
         return values
-    order = np.argsort(x[finite], kind="stable")
-    below = np.cumsum(weight[finite][order]) / weight[finite].sum()
-    positions = np.searchsorted(below, shares * (1 - 1e-12))
-    edges = np.unique(x[finite][order][np.minimum(positions, len(order) - 1)])
+    how: dict[str, Any] = {"weights": weight[finite], "method": "inverted_cdf"}
+    edges = np.unique(np.quantile(x[finite], shares * (1 - 1e-12), **how))
     return edges if len(edges) > 1 else values[[0, -1]]
 
 
@@ -363,7 +362,9 @@ def _variables(
     curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
     start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
-    low, high = _usual(place, share)
+    # Of two levels both.
+    two_levels = entries.levels and n_bins == 1
+    low, high = (0.0, 1.0) if two_levels else inner_range(entries.x, share, USUAL)
     at_low, at_high = interpolation(entries.edges, np.array([low, high]))
     # The average effect, and the difference between the usual values.
     sums = np.stack([part / part.sum(), start.T @ (at_high - at_low)])
@@ -411,14 +412,6 @@ def _with_learner(rows: FloatArray, learner: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = np.where(variance > 0, np.sqrt(1 + learner / variance), 1.0)
     return np.asarray(rows * np.outer(scale, scale))
-
-
-def _usual(place: Place, share: FloatArray) -> tuple[float, float]:
-    """The values below which 10 % and 90 % of the rows are; of two levels both."""
-    entries = place.entries
-    if entries.levels and entries.n_bins == 1:
-        return 0.0, 1.0
-    return inner_range(entries.x, share, USUAL)
 
 
 def _warn(places: list[Place], estimates: list[dict[str, Any]]) -> None:

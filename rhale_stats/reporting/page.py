@@ -16,11 +16,16 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from rhale_stats.answers.numbers import AnswerLine, Ends, percent
-from rhale_stats.answers.sentences import HARDLY, NOT_SHOWN, YES, pvalue_text
+from rhale_stats.answers.sentences import (
+    HARDLY,
+    NOT_SHOWN,
+    YES,
+    Ends,
+    percent,
+)
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.printing.text import count_text, plain, shorter
+from rhale_stats.printing.text import count_text, permutation_text, plain, shorter
 from rhale_stats.reporting import pictures
 from rhale_stats.reporting.reading import (
     MINUS,
@@ -267,23 +272,26 @@ def ranking(
     link: Link | None = None,
 ) -> ReportTable:
     """Features in their order, with sizes, verdicts, shape, split and warning."""
-    lines = [
-        [
-            Cell(
-                line.label,
-                target=targets.get(line.feature, ""),
-                code=line.feature if line.label != line.feature else "",
-            ),
-            feature.usual or NO_VALUE,
-            *_effects(line, of_data=content.examined),
-            typeset(line.shape) or "levels have no order",
-            CONFIRMED.get((line.rows_differ, line.differs_in_data), line.rows_differ),
-            feature.split or "no column found",
-            typeset(line.unreliable) or "no warning",
-        ]
-        for feature in features
-        for line in [feature.line]
-    ]
+    lines = []
+    for feature in features:
+        line = feature.line
+        sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
+        data, model = (
+            Cell(*with_interval(value, ends)) if np.isfinite(value) else NO_VALUE
+            for value, ends in sizes
+        )
+        code = line.feature if line.label != line.feature else ""
+        lines.append(
+            [
+                Cell(line.label, target=targets.get(line.feature, ""), code=code),
+                feature.usual or NO_VALUE,
+                *([data, line.in_data, model] if content.examined else [model, line.matters]),
+                typeset(line.shape) or "levels have no order",
+                CONFIRMED.get((line.rows_differ, line.differs_in_data), line.rows_differ),
+                feature.split or "no column found",
+                typeset(line.unreliable) or "no warning",
+            ]
+        )
     caption = ALL_FEATURES
     if len(features) < len(content.features):
         caption = f"The first {len(features)} features, the largest effects first"
@@ -291,16 +299,6 @@ def ranking(
     heads += ("rows differ?", "differ most by", "curve reliable?")
     columns = [(head, head.startswith("change")) for head in heads]
     return ReportTable(caption, columns, lines, wide=True, link=link)
-
-
-def _effects(line: AnswerLine, *, of_data: bool) -> list[Cell | str]:
-    """The change in the data, its verdict and the change in the model; or the latter alone."""
-    sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
-    data, model = (
-        Cell(*with_interval(value, ends)) if np.isfinite(value) else NO_VALUE
-        for value, ends in sizes
-    )
-    return [data, line.in_data, model] if of_data else [model, line.matters]
 
 
 def ranking_link(content: ReportContent) -> Link:
@@ -406,12 +404,11 @@ def _with_values(feature: ReportFeature) -> list[Group]:
 def rows_near(feature: ReportFeature) -> FloatArray:
     """Numbers of rows at levels, or nearer to each place on the axis than to the others."""
     x, counts = feature.curve.x, feature.counts
-    if counts is None or feature.levels:
-        return np.full(len(x), np.nan) if counts is None else counts.n
-    below = np.append(0.0, np.cumsum(counts.n))
+    if feature.levels or not len(counts):
+        return counts
+    below = np.append(0.0, np.cumsum(counts))
     ends = np.concatenate([x[:1], (x[:-1] + x[1:]) / 2, x[-1:]])
-    edges = np.append(counts.left, counts.right[-1:])
-    return np.asarray(np.rint(np.diff(np.interp(ends, edges, below))))
+    return np.asarray(np.rint(np.diff(np.interp(ends, x, below))))
 
 
 def branches(groups: Sequence[Group]) -> list[Branch]:
@@ -446,7 +443,7 @@ def _together(content: ReportContent) -> Section:
     heads = [(head, k > 2) for k, head in enumerate(names[:n_heads])]
     data = [list(pair.values())[:n_heads] for pair in pairs]
     shown = [
-        {**pair, "drop": percent(pair["drop"]), "pvalue": pvalue_text(pair["pvalue"])}
+        {**pair, "drop": percent(pair["drop"]), "pvalue": permutation_text(pair["pvalue"])}
         for pair in pairs[:MAX_PAIRS]
     ]
     lines = [list(pair.values())[:n_heads] for pair in shown]

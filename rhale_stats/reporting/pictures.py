@@ -15,14 +15,13 @@ from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from rhale_stats.answers.numbers import FIVE_DIGITS, axis_texts, percent
+from rhale_stats.answers.sentences import FIVE_DIGITS, axis_texts, percent
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.reading import (
     MINUS,
-    Bars,
     Group,
     PictureCurve,
     ReportContent,
@@ -246,7 +245,7 @@ class Dot:
 
     name: str
     marks: tuple[tuple[str, ReportSize], ...]
-    quantiles: FloatArray | None = None
+    quantiles: Sequence[float] = ()
 
 
 def overview(features: Sequence[ReportFeature], threshold: float, width: float) -> Drawing:
@@ -277,7 +276,9 @@ def dots(
     With ``small``, below which sizes hardly matter, the scale begins at 0.
     """
     room = min(max(text_width(line.name) for line in lines) + 16, 0.38 * width)
-    numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
+    sizes = chain.from_iterable(size for line in lines for _, size in line.marks)
+    quantiles = chain.from_iterable(line.quantiles for line in lines)
+    numbers = [*shown, *sizes, *quantiles]
     scale = spanning(numbers, room, width - 14, room=0.04)
     bottom = 8 + LINE * len(lines)
     drawing = Drawing(width, bottom + 24)
@@ -298,18 +299,12 @@ def dots(
         texts = wrapped(line.name, room - 10)
         for k, text in enumerate(texts):
             drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
-        if line.quantiles is not None:
+        if len(line.quantiles):
             _sideways(drawing, line.quantiles, scale, middle)
         offset = 5.5 if len(line.marks) > 1 else 0
         for (kind, size), sign in zip(line.marks, (-1, 1), strict=False):
             _mark(drawing, kind, size, scale, middle + sign * offset)
     return drawing
-
-
-def _numbers(line: Dot) -> list[float]:
-    sizes = [size for _, size in line.marks]
-    numbers = [number for size in sizes for number in (size.value, size.low, size.high)]
-    return numbers if line.quantiles is None else [*numbers, *line.quantiles]
 
 
 def _mark(drawing: Drawing, kind: str, size: ReportSize, scale: Scale, y: float) -> None:
@@ -320,7 +315,7 @@ def _mark(drawing: Drawing, kind: str, size: ReportSize, scale: Scale, y: float)
         drawing.mark(kind, scale(size.value), y)
 
 
-def _sideways(drawing: Drawing, quantiles: FloatArray, scale: Scale, y: float) -> None:
+def _sideways(drawing: Drawing, quantiles: Sequence[float], scale: Scale, y: float) -> None:
     """Single rows as a bar: middle half thick, middle 80 % thin."""
     for (low, high), half in (((0, 4), 2), ((1, 3), 6)):
         for kind, first, length in _halves(quantiles[low], quantiles[high], scale):
@@ -332,9 +327,6 @@ def _halves(low: float, high: float, scale: Scale) -> Iterator[tuple[str, float,
     for kind, start, end in (("down", low, min(high, 0.0)), ("up", max(low, 0.0), high)):
         if start < end:
             yield kind, scale(start), scale(end) - scale(start)
-
-
-# --- features -------------------------------------------------------------------------------------
 
 
 def of_feature(feature: ReportFeature, least: float, width: float) -> Drawing:
@@ -392,7 +384,7 @@ def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
     parts: tuple[tuple[Any, str, Callable[..., None], float], ...] = (
         (feature.windows, f"Change for single rows, +{step}", _strip, STRIP),
         (feature.outcome, "Observed (dots), predicted (line)", _outcomes, STRIP),
-        (feature.counts, ROWS_TITLE, _counts, ROWS),
+        (feature if len(feature.counts) else None, ROWS_TITLE, _counts, ROWS),
     )
     for shown, title, draw, height in parts:
         if shown:
@@ -485,11 +477,11 @@ def _outcomes(
     drawing.points(across(middle), up(outcome["observed"]))
 
 
-def _counts(drawing: Drawing, counts: Bars, across: Scale, top: float) -> None:
+def _counts(drawing: Drawing, feature: ReportFeature, across: Scale, top: float) -> None:
     """Numbers of rows in columns of one width, those of a bin spread evenly over it."""
-    edges = np.append(counts.left, counts.right[-1])
+    edges, below = feature.curve.x, np.append(0.0, np.cumsum(feature.counts))
     ends = np.linspace(edges[0], edges[-1], COLUMNS + 1)
-    share = np.diff(np.interp(ends, edges, np.append(0.0, np.cumsum(counts.n))))
+    share = np.diff(np.interp(ends, edges, below))
     height = np.where(share > 0, np.maximum(ROWS * share / share.max(), 0.8), 0.0)
     drawing.steps("count", across(ends), top + ROWS - height, top + ROWS)
 
@@ -531,7 +523,7 @@ def mark_of(kind: str, number: int = 0) -> Drawing:
     elif kind == "small":
         drawing.rect("small", 0, 0, 30, 16)
     elif kind == "across":
-        _sideways(drawing, np.array([-13.0, -6, 0, 6, 13]), Scale(-15, 15, 0, 30), 8)
+        _sideways(drawing, (-13.0, -6.0, 0.0, 6.0, 13.0), Scale(-15, 15, 0, 30), 8)
     else:
         scale = Scale(0, 30, 0, 30)
         _mark(drawing, kind, ReportSize(15, 3, 27), scale, 8)

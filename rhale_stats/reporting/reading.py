@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.answers import sentences
-from rhale_stats.answers.numbers import (
+from rhale_stats.answers.sentences import (
     AnswerLine,
     axis_texts,
     estimate,
@@ -103,15 +103,6 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Bars:
-    """Numbers of rows by bin."""
-
-    left: FloatArray
-    right: FloatArray
-    n: FloatArray
-
-
-@dataclass(frozen=True)
 class ReportFeature:
     """What a report says of one feature: its facts, texts made of them, and its picture."""
 
@@ -127,7 +118,8 @@ class ReportFeature:
     # Of levels, in the order of the curve; empty for an axis.
     levels: tuple[str, ...] = ()
     ordered: bool = True
-    counts: Bars | None = None
+    # Numbers of rows between the points of the curve, or at levels.
+    counts: FloatArray = field(default_factory=lambda: np.zeros(0))
     windows: Windows | None = None
     # Parts of the axis where the curve cannot be relied on, from left to right.
     stretches: tuple[tuple[float, float], ...] = ()
@@ -338,9 +330,6 @@ def _rare(row: FeatureResult) -> np.ndarray:
     return rare
 
 
-# --- one feature ----------------------------------------------------------------------------------
-
-
 def _feature(
     line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None
 ) -> ReportFeature:
@@ -364,11 +353,9 @@ def _feature(
 
 def _of_axis(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[str, Any]:
     """The curve of a feature with an axis, and what is drawn below it."""
-    edges = row.bin_edges
-    counts = Bars(edges[:-1], edges[1:], row["n_obs"].values.astype(float))
     return {
-        "curve": _curve(row, edges),
-        "counts": counts if row.sizes["bin"] else None,
+        "curve": _curve(row, row.bin_edges),
+        "counts": row["n_obs"].values.astype(float),
         "windows": _windows(tree, line.feature, line.feature_units),
         "stretches": _stretches(row),
         "outcome": _outcome(tree, line.feature),
@@ -387,7 +374,6 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[
     shown = ~_rare(row)[: len(curve.x)]
     shown_curve = curve.take(shown)
     outcome = _outcome(tree, line.feature).items()
-    n_rows = row["n_level"].values[: len(shown)][shown]
     if len(names) == 2 and row.sizes["bin"] and shown.all():
         windows = _windows(tree, line.feature, "")
         difference = _of_first_bin(row), None if windows is None else windows.quantiles[0]
@@ -395,7 +381,7 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[
         "curve": shown_curve,
         "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
         "ordered": str(row["feature_kind"].values) != NOMINAL,
-        "counts": Bars(shown_curve.x, shown_curve.x, n_rows) if shown.any() else None,
+        "counts": row["n_level"].values[: len(shown)][shown],
         "left_out": int((~shown).sum()),
         "outcome": {name: each[shown] for name, each in outcome if len(each) == len(shown)},
         "difference": difference,
@@ -474,9 +460,6 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
     present = np.isfinite(outcome["place_left"].values)
     names = ("place_left", "place_right", "observed", "predicted")
     return {name: outcome[name].values[present] for name in names}
-
-
-# --- the model, the limits ------------------------------------------------------------------------
 
 
 def _trust(attrs: Attrs) -> dict[str, Any]:

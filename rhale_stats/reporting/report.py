@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rhale_stats.answers.sentences import answers_in, outputs_in, uncertainty_text
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
@@ -64,9 +65,6 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
         "sure": uncertainty_text(tree.attrs),
     }
     return _rendered("notebook.html.j2", {**values, "style": Markup(notebook_style())})
-
-
-# --- pages as HTML --------------------------------------------------------------------------------
 
 
 # What begins the name of a region, and names of elements; characters that XML and HTML do not have.
@@ -281,10 +279,7 @@ def report(
         raise TypeError(f"title must be a text, or None; got {shown(title)}.")
     if tables is not None and not isinstance(tables, str | os.PathLike):
         raise TypeError(f"tables must be the path of a folder, or None; got {shown(tables)}.")
-    if lang not in LANGUAGES:
-        raise ValueError(
-            f"lang must be one of {', '.join(map(repr, LANGUAGES))}; got {shown(lang)}."
-        )
+    check_choice("lang", lang, LANGUAGES)
     several = outputs_in(tree)
     if not several:
         answers_in(tree)

@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import rhale_stats as rs
-from rhale_stats.answers.numbers import lines_of
+from rhale_stats.answers.sentences import lines_of
 from tests.explanation.explained import mixed, table
 
 
