@@ -229,6 +229,12 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
 MAX_LINES, MAX_PANELS = 20, 12
 # Labels of the marks.
 IN_DATA, IN_MODEL = "in the data", "in the model"
+# What stands beside a line in place of what rows differ by.
+ROWS_DIFFER = {
+    **dict.fromkeys(("hardly", "?"), ""),
+    "yes": "rows differ",
+    "model only": "rows differ in the model only",
+}
 
 
 @validated
@@ -295,9 +301,9 @@ def plot_summary(
         _draw_changes(panel, shown, f"{100 * float(tree.attrs['level']):g} % interval")
         panel.set_yticks(np.arange(len(shown)), [_named(line) for line in shown], parse_math=False)
         panel.set_ylim(len(shown) - 0.4, -0.6)
-        for place, line in enumerate(shown):
+        for place, cell in enumerate(map(rows_cell, shown)):
             how: dict[str, Any] = {"color": frame.HETEROGENEITY, "parse_math": False}
-            frame.beside(panel, _rows_text(line), 1.02, place, **how)
+            frame.beside(panel, ROWS_DIFFER.get(cell, f"rows differ {cell}"), 1.02, place, **how)
         output = str(answers.attrs.get("output_name", "output"))
         about = f"change of {output} between the two values"
         texts = [with_units(about, sentences.units_of(answers.attrs).strip())]
@@ -318,15 +324,6 @@ def _named(line: AnswerLine) -> str:
     """A feature with the two values between which it moves."""
     name = _short(line)
     return f"{name}\n{line.usual_from} → {line.usual_to}" if line.usual_to else name
-
-
-def _rows_text(line: AnswerLine) -> str:
-    """By what the effects of rows differ, in words; empty where they hardly do."""
-    cell = rows_cell(line)
-    if cell in ("hardly", "?"):
-        return ""
-    words = {"yes": "", "model only": " in the model only"}
-    return f"rows differ{words.get(cell, f' {cell}')}"
 
 
 def _height(n_lines: int) -> float:

@@ -121,10 +121,9 @@ def plot_regions(
     if global_effect is not None:
         whole = _global(global_effect, name)
         n_root, n_obs = int(tree["n_obs"][0]), int(one_feature(whole, 0)["n_obs"].sum())
-        is_root = n_obs in (0, n_root)
-        title = _title(
-            ROOT_RULE, n_root if is_root else n_obs, tree["loss"][0] if is_root else np.nan
-        )
+        title = _title(ROOT_RULE, n_root, tree["loss"][0])
+        if n_obs not in (0, n_root):
+            title = _title(ROOT_RULE, n_obs, np.nan)
         drawn.append(_content(whole, title, local, whole))
     for number in range(leaves.sizes["node"]):
         leaf = leaves.isel(node=number)
@@ -133,10 +132,8 @@ def plot_regions(
         in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
         title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), leaf["loss"])
         drawn.append(_content(part, title, None if local is None else local.isel(obs=in_region)))
-    has_model = [
-        "fitted_model" in result.attrs for result in (effect, global_effect) if result is not None
-    ]
-    if any(has_model) and not all(has_model):
+    results = [result for result in (effect, global_effect) if result is not None]
+    if len({"fitted_model" in result.attrs for result in results}) > 1:
         raise ValueError(
             "effect and global_effect must have errors of the same sources; got parameters of the "
             "model in one of them alone. Give both to std_error(..., model=model, X=X)."

@@ -194,7 +194,8 @@ def page_of(
         _again(content),
     ]
     title = title or f"What moves {content.output}"
-    return ReportPage(title, content.about, content.software, tuple(sections))
+    software = str(content.attrs.get("software", "rhale_stats"))
+    return ReportPage(title, content.about, software, tuple(sections))
 
 
 def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None) -> ReportPage:
@@ -210,11 +211,12 @@ def _points(content: ReportContent) -> Section:
         model = f"those of changes in the data hold refits of the model, for the rest {model}"
     elif content.parameters:
         model = "those of effects hold the estimated parameters of the model"
+    matters_of = content.attrs.get("matters_of", "predictions")
     note = (
         f"The report describes the predictions of the model, not causes. Intervals say how far a "
         f"number would move with another sample of rows; {model}. “Matters” means more than "
-        f"{number_text(content.threshold)}, {percent(content.threshold_share)} of the standard "
-        f"deviation of the {content.matters_of}. “Rows” are the cases in the data."
+        f"{number_text(content.threshold)}, {percent(content.attrs['matters'])} of the standard "
+        f"deviation of the {matters_of}. “Rows” are the cases in the data."
     )
     return section("points", sentences=content.points, note=note)
 
@@ -458,7 +460,7 @@ def _again(content: ReportContent) -> Section:
         "again",
         answer="All numbers of this report are inside this file, and need no network.",
         links=[json_link("report", everything(content)), ranking_link(content)],
-        call=content.call,
+        call=str(content.attrs.get("call", "")),
         table=ReportTable(caption, heads, list(content.settings.items())),
     )
 
@@ -491,13 +493,13 @@ def everything(content: ReportContent) -> dict[str, Any]:
         }
     return {
         "output": content.output,
-        "rows": content.n_rows,
+        "rows": int(content.attrs["n_rows"]),
         "threshold": content.threshold,
         "level": content.level,
         "points": content.points,
         "features": features,
         "pairs": content.pairs,
-        "call": content.call,
+        "call": str(content.attrs.get("call", "")),
         "settings": content.settings,
     }
 

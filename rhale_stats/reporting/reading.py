@@ -28,6 +28,7 @@ from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
+Attrs = Mapping[Any, Any]
 MINUS = "−"
 # A minus before a digit that is not part of a date, a range or a name.
 HYPHEN = re.compile(r"(?<![\w.)\]-])-(?=\.?\d)")
@@ -146,15 +147,14 @@ class ReportFeature:
 
 @dataclass(frozen=True)
 class ReportContent:
-    """All that a report says."""
+    """All that a report says; ``attrs`` are those of the explanation."""
 
+    attrs: Attrs
     output: str
     units: str
     about: str
-    n_rows: int
     level: float
     threshold: float
-    threshold_share: float
     points: tuple[str, ...]
     # Those that move the predictions most come first.
     features: tuple[ReportFeature, ...]
@@ -168,14 +168,17 @@ class ReportContent:
     # How many were tried.
     n_pairs: int = 0
     limits: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    call: str = ""
     settings: dict[str, str] = field(default_factory=dict)
-    software: str = ""
-    # Whether effects on the outcome were estimated; what is called to matter is a share of this.
-    examined: bool = False
-    matters_of: str = "predictions"
-    # Whether intervals of average curves hold the parameters of the model.
-    parameters: bool = False
+
+    @property
+    def examined(self) -> bool:
+        """Whether effects on the outcome were estimated."""
+        return sentences.examined(self.attrs)
+
+    @property
+    def parameters(self) -> bool:
+        """Whether intervals of average curves hold the parameters of the model."""
+        return self.attrs.get("parameters") == "yes"
 
     @property
     def shown(self) -> str:
@@ -216,7 +219,6 @@ SCORES = {
     "brier": "Brier score",
     "bias": "Bias",
 }
-Attrs = Mapping[Any, Any]
 
 
 def explained(tree: xr.DataTree) -> ReportContent:
@@ -235,13 +237,12 @@ def explained(tree: xr.DataTree) -> ReportContent:
     n_features = count_text(len(lines), "feature")
     about = [f"{attrs.get('model', 'Model')}.", f"{sentences.rows_text(attrs)}, {n_features}."]
     return ReportContent(
+        attrs=attrs,
         output=name,
         units=units,
         about=" ".join([*about, *([f"{attrs['created']}."] if attrs.get("created") else [])]),
-        n_rows=int(attrs["n_rows"]),
         level=float(attrs["level"]),
         threshold=float(attrs["delta"]),
-        threshold_share=float(attrs["matters"]),
         points=tuple(typeset(point) for point in sentences.main_points(lines, attrs)),
         features=features,
         trust=_trust(attrs) if "outcome" in tree.children else {},
@@ -259,12 +260,7 @@ def explained(tree: xr.DataTree) -> ReportContent:
         ),
         n_pairs=sum(line.split_tried for line in lines),
         limits=_limits(attrs),
-        call=str(attrs.get("call", "")),
         settings={text: str(attrs[key]) for key, text in SETTINGS.items() if key in attrs},
-        software=str(attrs.get("software", "rhale_stats")),
-        parameters=attrs.get("parameters") == "yes",
-        examined=sentences.examined(attrs),
-        matters_of=str(attrs.get("matters_of", "predictions")),
     )
 
 
