@@ -110,8 +110,7 @@ def _fit(request: ExplainRequest, observed: FloatArray, kind: str) -> dict[str, 
         facts["bias"] = 0.0
     mean_square = float(share @ error**2)
     if kind == "class":
-        alike, one_fold = np.ones(len(observed)), np.zeros(len(observed), np.int64)
-        auc, _ = _auc(observed, predicted, one_fold, alike)
+        auc, _ = _auc(observed, predicted, np.zeros(len(observed), np.int64), share)
         return facts | {"log_loss": facts["loss_value"], "brier": mean_square, "auc": auc}
     variance = float(share @ (observed - share @ observed) ** 2)
     return facts | {
