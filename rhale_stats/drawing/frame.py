@@ -485,11 +485,15 @@ def name_bins(panel: Axes, effect: xr.Dataset, row: Result) -> None:
     """Name the axes of a panel of effects: derivative of the output, and the feature."""
     name = str(row["feature"].values)
     name_feature(panel, effect, name)
-    units, output_units = units_of(effect, name), str(effect.attrs.get("output_units", ""))
-    per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
     # The panel is low.
-    label = upright(f"d {effect.attrs.get('output_name', 'output')} / d {name}", per, 26)
-    name_axes(panel, y=label)
+    name_axes(panel, y=slope_label(effect, name, units_of(effect, name), 26))
+
+
+def slope_label(effect: xr.Dataset, name: str, units: str, most: int = LABEL_LENGTH) -> str:
+    """Label of the y axis of derivatives."""
+    output, output_units = (effect.attrs.get(f"output_{key}", "") for key in ("name", "units"))
+    per = f"{output_units} per {unit_word(units)}" if units and output_units else ""
+    return upright(f"d {output or 'output'} / d {name}", per, most)
 
 
 def feature_label(dataset: xr.Dataset, name: str) -> str:

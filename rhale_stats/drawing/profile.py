@@ -263,14 +263,12 @@ def _label(panel: Axes, row: xr.Dataset) -> None:
     name, units = str(row["feature"].values), units_in(row)
     frame.name_axes(panel, with_units(label_of(row, name), units))
     frame.date_axis(panel, units)
-    output, output_units = [str(row.attrs[key]) for key in ("output_name", "output_units")]
-    label = frame.output_label(row)
-    if "reference" not in row.attrs:
-        if row.attrs.get("ice_kind") == "derivative":
-            per = f"{output_units} per {units}" if units and output_units else ""
-            label = frame.upright(f"d {output} / d {name}", per)
-        elif row.attrs["centering"] == "none" and row.attrs["method"] != "shap_dependence":
-            label = frame.upright(f"mean of {output}", output_units)
+    label, attrs = frame.output_label(row), row.attrs
+    not_centred = attrs["centering"] == "none" and attrs["method"] != "shap_dependence"
+    if "reference" not in attrs and attrs.get("ice_kind") == "derivative":
+        label = frame.slope_label(row, name, units)
+    elif "reference" not in attrs and not_centred:
+        label = frame.upright(f"mean of {attrs['output_name']}", str(attrs["output_units"]))
     frame.name_axes(panel, y=label)
 
 
