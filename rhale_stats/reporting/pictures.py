@@ -571,7 +571,9 @@ def rows_text(n_rows: int) -> str:
     return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
-def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
+def overview_picture(
+    content: ReportContent, features: tuple[ReportFeature, ...], *, in_notebook: bool = False
+) -> Picture:
     """How much each feature moves the predictions."""
     first = " ".join(
         f"{line.label}: average {number_text(line.importance)}, "
@@ -593,6 +595,8 @@ def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]
         f"rows, with {percent(content.level)} intervals."
     )
     draw = partial(overview, features, content.threshold)
+    if in_notebook:
+        return Picture(caption, draw(WIDE).named("wide", alt), key)
     return _picture("overview", 1, draw, caption, alt, key)
 
 
@@ -655,10 +659,8 @@ def described(feature: ReportFeature, content: ReportContent) -> str:
     curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
     finite = np.flatnonzero(np.isfinite(curve.y))
     feature = replace(feature, curve=curve)
-    places = places_of(feature)
-    chosen = finite
-    if len(finite) > MAX_VALUES:
-        chosen = finite[np.linspace(0, len(finite) - 1, MAX_VALUES).round().astype(int)]
+    places, n_values = places_of(feature), min(len(finite), MAX_VALUES)
+    chosen = finite[np.linspace(0, len(finite) - 1, n_values).round().astype(int)]
     values = "; ".join(f"{places[k]}: {number_text(curve.y[k])}" for k in chosen)
     half = (curve.high - curve.low) / 2
     width = ""
@@ -683,25 +685,14 @@ def places_of(feature: ReportFeature) -> list[str]:
     return [typeset(text) for text in axis_texts(feature.curve.x, feature.line.feature_units)]
 
 
-def place(x: float, feature: ReportFeature) -> str:
-    """A place on the axis of a feature."""
-    return typeset(axis_texts(np.append(feature.curve.x, x), feature.line.feature_units)[-1])
-
-
 def _group_alt(group: Group, feature: ReportFeature) -> str:
     y = group.curve.y
     if not np.isfinite(y).any():
         return ""
     highest = int(np.nanargmax(y))
-    highest_place = place(float(group.curve.x[highest]), feature)
-    return f"Group {group.rule}: highest {number_text(y[highest])} at {highest_place}. "
-
-
-def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
-    """How much each feature moves the predictions, for a notebook."""
-    whole = overview_picture(content, features)
-    drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
-    return Picture(whole.caption, drawn, whole.key)
+    places = np.append(feature.curve.x, group.curve.x[highest])
+    place = typeset(axis_texts(places, feature.line.feature_units)[-1])
+    return f"Group {group.rule}: highest {number_text(y[highest])} at {place}. "
 
 
 def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:

@@ -23,7 +23,7 @@ from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
 from rhale_stats.reporting.page import ReportPage, page_of, page_of_outputs, ranking, tables_of
-from rhale_stats.reporting.pictures import small_feature, small_overview
+from rhale_stats.reporting.pictures import overview_picture, small_feature
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.parts import over_outputs
@@ -56,7 +56,7 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
         "head": text.partition("\n")[0],
         "about": content.about,
         "points": content.points,
-        "picture": small_overview(content, shown),
+        "picture": overview_picture(content, shown, in_notebook=True),
         "table": ranking(content, shown),
         "curves": [
             {"headline": feature.headline, "picture": small_feature(feature, content)}
