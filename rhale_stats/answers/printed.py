@@ -11,16 +11,20 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from rhale_stats.answers.numbers import NOT_EXAMINED, AnswerLine, lines_of, number, percent
 from rhale_stats.answers.sentences import (
+    NOT_EXAMINED,
     NOT_SHOWN,
     YES,
+    AnswerLine,
     answers_in,
     examined,
     fit_text,
     headline,
+    lines_of,
     main_points,
+    number,
     outputs_in,
+    percent,
     rows_text,
     sentences,
     signed,
@@ -99,9 +103,6 @@ def show(tree: xr.DataTree, max_features: int) -> Text:
     return Text(printed(tree, max_features).splitlines(), [])
 
 
-# --- the printed answer of an explanation ---------------------------------------------------------
-
-
 WIDTH, MAX_LINES = 100, 40
 MAX_FEATURES, MIN_FEATURES = 14, 5
 MAX_MARKED = 3
@@ -147,7 +148,9 @@ def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES, *, legend: bool
         out += _wrapped(
             f"Left out to keep to the budget of {attrs['budget']}: {'; '.join(cut)}.", "  "
         )
-    below += ["", _hints(lines)]
+    name = lines[0].feature
+    plot = f".plot({name!r})" if len(name) <= NAME and name.isprintable() else ".plot(feature)"
+    below += ["", f'More, as methods of this result: .report("report.html"), {plot}, .tidy()']
     # Heads, rules and a line for what is left out stand around the lines of the table.
     room = max(MAX_LINES - len(out) - len(head) - len(below) - 5, MIN_FEATURES)
     table = _table(lines, min(room, max_features), attrs)
@@ -161,13 +164,6 @@ def rule_of(label: str) -> str:
     return f"── {label} ".ljust(WIDTH, "─")[:WIDTH]
 
 
-def _hints(lines: list[AnswerLine]) -> str:
-    """Methods of the result that go on from here."""
-    name = lines[0].feature
-    plot = f".plot({name!r})" if len(name) <= NAME and name.isprintable() else ".plot(feature)"
-    return f'More, as methods of this result: .report("report.html"), {plot}, .tidy()'
-
-
 def _wrapped(text: str, indent: str = "") -> list[str]:
     return wrap(printable(text), WIDTH, subsequent_indent=indent)
 
@@ -178,9 +174,6 @@ def _cut(text: str, most: int) -> str:
         return text
     mark = MARK if text.endswith(MARK) else ""
     return text[: most - 1 - len(mark)].rstrip() + "…" + mark
-
-
-# --- the table ------------------------------------------------------------------------------------
 
 
 def _columns(attrs: Mapping[Any, Any], lines: list[AnswerLine], short: bool) -> list[TextColumn]:

@@ -1,15 +1,220 @@
-"""Sentences of an explanation. Each has a rule; where the rule fails there is no sentence."""
+"""Facts of an explanation in words: numbers and intervals, and sentences, each by a rule.
+
+Where the rule of a sentence fails there is none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from rhale_stats.answers.numbers import NOT_EXAMINED, AnswerLine, estimate, listed, number, percent
+from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arguments.words import shown
+from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.printing.text import permutation_text
+from rhale_stats.schema.feature_result import Result
+from rhale_stats.schema.features import units_in
+from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.variables import OUTPUT_UNITS
+
+Ends = tuple[float, float]
+UNKNOWN_ENDS: Ends = (float("nan"), float("nan"))
+NOT_EXAMINED = "not examined"
+
+
+@dataclass(frozen=True)
+class AnswerLine:
+    """What `explain` found of one feature; see the group ``answers`` in docs/datasets.md."""
+
+    feature: str
+    label: str
+    importance: float
+    importance_ci: Ends
+    row_spread: float
+    row_spread_ci: Ends
+    movement: float
+    matters: str
+    rows_differ: str
+    range: float
+    range_ci: Ends
+    lowest_at: str
+    highest_at: str
+    shape: str
+    unreliable: str
+    bias_share: float
+    split_tried: bool
+    split_by: str
+    split_rule: str
+    split_drop: float
+    split_pvalue: float
+    apart: float
+    apart_ci: Ends
+    apart_at: str
+    exception: str
+    fit_differs: str = ""
+    permutation_importance: float = float("nan")
+    permutation_importance_ci: Ends = UNKNOWN_ENDS
+    feature_units: str = ""
+    # The usual values, and the change of the model's average prediction between them.
+    usual_from: str = ""
+    usual_to: str = ""
+    usual_change: float = float("nan")
+    usual_change_ci: Ends = UNKNOWN_ENDS
+    # The same change of the outcome, and what held-out rows say.
+    in_data: str = NOT_EXAMINED
+    in_data_change: float = float("nan")
+    in_data_ci: Ends = UNKNOWN_ENDS
+    in_data_p: float = float("nan")
+    differs_in_data: str = NOT_EXAMINED
+
+
+def lines_of(answers: xr.Dataset) -> list[AnswerLine]:
+    """The facts of all features in their order, in the units in which people read them."""
+    variables = answers.variables
+    names = [name for name in AnswerLine.__annotations__ if name in variables]
+    columns = {name: variables[name].values for name in names}
+    labels = _labels(answers)
+    columns["split_by"] = np.array([labels.get(str(by), str(by)) for by in columns["split_by"]])
+    rules = [with_labels(answers, str(rule)) for rule in columns["split_rule"]]
+    columns["split_rule"] = np.array(rules)
+    # Percentage points where the output is a probability.
+    times = float(answers.attrs.get("shown_times", 1.0))
+    in_units = [name for name in names if variables[name].attrs.get("units") == OUTPUT_UNITS]
+    columns |= {name: columns[name] * times for name in in_units}
+    return [
+        AnswerLine(**{name: _plain(values[position]) for name, values in columns.items()})
+        for position in range(answers.sizes["feature"])
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return tuple(float(entry) for entry in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def with_labels(answers: xr.Dataset, rule: str) -> str:
+    """A rule of columns with their names for people."""
+    label_of = _labels(answers)
+    changed = [name for name, label in label_of.items() if name != label]
+    if not changed:
+        return rule
+    any_name = "|".join(re.escape(name) for name in sorted(changed, key=len, reverse=True))
+    return re.sub(rf"(?<!\w)(?:{any_name})(?!\w)", lambda match: label_of[match[0]], rule)
+
+
+def _labels(answers: xr.Dataset) -> dict[str, str]:
+    """Names of features for people, by their names in the table."""
+    columns = [answers.variables[name].values for name in ("feature", "label")]
+    return dict(zip(*(map(str, values) for values in columns), strict=True))
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+# Digits of a half-width, and of a number without interval. Numbers outside are powers of ten.
+DIGITS, PLAIN_DIGITS, MAX_DIGITS = 2, 3, 4
+MIN_PLAIN, MAX_PLAIN = 1e-4, 1e7
+FIVE_DIGITS = 1e4
+
+
+def _decimals(width: float, digits: int) -> int:
+    """Decimals that show so many digits of a width."""
+    if not np.isfinite(width) or width <= 0:
+        return digits
+    return int(np.clip(digits - 1 - np.floor(np.log10(width)), 0, 9))
+
+
+def _fixed(value: float, decimals: int) -> str:
+    text = f"{value:,.{decimals}f}"
+    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text
+
+
+def number(value: float, width: float | None = None) -> str:
+    """One number, with the decimals that a half-width asks for, or three digits.
+
+    No more than four digits of the number are shown.
+    """
+    if not np.isfinite(value):
+        return "unknown"
+    if value == 0 and not width:
+        return "0"
+    size = max(abs(value), abs(width or 0.0))
+    if size and not MIN_PLAIN <= size < MAX_PLAIN:
+        return f"{value:.{PLAIN_DIGITS}g}"
+    if width is None or width <= 0:
+        return _fixed(value, _decimals(abs(value), PLAIN_DIGITS))
+    return _fixed(value, min(_decimals(width, DIGITS), _decimals(size, MAX_DIGITS)))
+
+
+def estimate(
+    value: float,
+    ends: Sequence[float] | FloatArray,
+    *,
+    short: bool = False,
+    digits: int = DIGITS,
+) -> str:
+    """An estimate with its interval, ``1.23 [0.98, 1.48]``, in the same decimals."""
+    lower, upper = (float(end) for end in ends)
+    if not (np.isfinite(lower) and np.isfinite(upper)):
+        return number(value)
+    width = (upper - lower) / 2
+    # An interval without width is the number itself.
+    if width <= abs(value) * 1e-6:
+        return number(value)
+    # All three in the decimals of the largest.
+    size = max(abs(value), abs(lower), abs(upper))
+    if short and width / 10 ** np.floor(np.log10(width)) >= 3:
+        digits = 1
+    most = _decimals(size, MAX_DIGITS - 1 if short else MAX_DIGITS)
+    decimals = min(_decimals(width, digits), most)
+    if not MIN_PLAIN <= size < MAX_PLAIN:
+        return f"{number(value)} [{number(lower)}, {number(upper)}]"
+    return f"{_fixed(value, decimals)} [{_fixed(lower, decimals)}, {_fixed(upper, decimals)}]"
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent; below 1 it says so."""
+    if 0 < share < 0.01:
+        return "< 1 %"
+    return f"{100 * share:.0f} %"
+
+
+def places(row: Result) -> list[str]:
+    """The edges of one feature of an effect as text: values with units of people, or levels."""
+    if is_categorical(row):
+        return level_names(row)
+    return axis_texts(row.bin_edges, units_in(row))
+
+
+def axis_texts(values: FloatArray, units: str = "", steps: int = 1000) -> list[str]:
+    """Values of an axis as text, to a part of its length, a thousandth, or as dates."""
+    if are_dates(units):
+        return date_texts(values, units)
+    finite = values[np.isfinite(values)]
+    length = float(np.ptp(finite)) if len(finite) else 0.0
+    decimals = _decimals(length / steps, 1) if length > 0 else PLAIN_DIGITS
+    size = float(np.abs(finite).max(initial=0.0))
+    if size and not MIN_PLAIN <= size < MAX_PLAIN:
+        return [f"{value:.4g}" for value in values]
+    texts = [_fixed(float(value), decimals) for value in values]
+    # Four digits have no comma: they may be years.
+    if size < FIVE_DIGITS:
+        texts = [text.replace(",", "") for text in texts]
+    return [text.rstrip("0").rstrip(".") if "." in text else text for text in texts]
+
+
+def listed(words: Sequence[str], most: int = 3) -> str:
+    """Words with commas; of more than ``most`` the number of the others."""
+    if len(words) <= most:
+        return ", ".join(words)
+    return f"{', '.join(words[:most])} and {len(words) - most} more"
+
 
 YES, HARDLY, UNKNOWN = "yes", "hardly", "cannot tell"
 # Words of `in_data` besides "yes".
@@ -41,7 +246,6 @@ MAX_POINTS, MAX_EFFECTS = 9, 5
 MAX_NAMES, NAMES_LENGTH = 8, 120
 # Share of the variance of local effects from which on bin error is worth a word.
 MIN_BIAS = 0.1
-MIN_PVALUE = 0.001
 
 
 def units_of(attrs: Mapping[Any, Any]) -> str:
@@ -90,23 +294,61 @@ def headline(line: AnswerLine) -> str:
     return f"{text}."
 
 
-def sentences(line: AnswerLine, attrs: Mapping[Any, Any]) -> list[str]:
+def sentences(line: AnswerLine, attrs: Mapping[Any, Any]) -> Iterator[str]:
     """All that can be said of one feature after its headline."""
-    parts = (
-        _in_data(line, attrs),
-        _change(line, attrs),
-        _range(line, attrs),
-        _shape(line),
-        _rows(line, attrs),
-        _split(line),
-        _sides(line, attrs),
-        line.unreliable and f"Not reliable everywhere: {line.unreliable}.",
-        _bias(line),
-        line.fit_differs
-        and f"The model is off {line.fit_differs}{units_of(attrs)} on average (observed less "
-        f"predicted).",
-    )
-    return [part for part in parts if part]
+    units = units_of(attrs)
+    tested = f"P {_equals(line.in_data_p)} of no effect" if np.isfinite(line.in_data_p) else ""
+    if np.isfinite(line.in_data_change):
+        size = signed(line.in_data_change, line.in_data_ci)
+        tested = f" ({tested} anywhere)" if tested else ""
+        yield f"In the data, the outcome changes with {between(line)} by {size}{units}{tested}."
+    elif tested:
+        yield f"In the data its levels are compared together ({tested})."
+    if np.isfinite(line.usual_change):
+        size = signed(line.usual_change, line.usual_change_ci)
+        yield f"The average prediction changes with {between(line)} by {size}{units}."
+    if np.isfinite(line.range_ci).all() and line.highest_at:
+        size = f"{estimate(line.range, line.range_ci)}{units}"
+        if line.matters == HARDLY:
+            yield f"The average curve spans {size}."
+        elif line.shape.startswith("higher at"):
+            places = f"at {line.highest_at} than at {line.lowest_at}"
+            yield f"The average curve is {size} higher {places}."
+        else:
+            yield (
+                f"The average curve is lowest at {line.lowest_at} and highest at "
+                f"{line.highest_at}, a difference of {size}."
+            )
+    if line.matters == YES and not line.shape.startswith(("high", "no clear", "differs")):
+        yield f"It {line.shape}."
+    if line.rows_differ == YES:
+        size = estimate(line.row_spread, line.row_spread_ci)
+        yield f"A single row's curve typically differs from the average curve by {size}{units}."
+    elif line.rows_differ == HARDLY:
+        largest = np.nanmax([line.row_spread, line.row_spread_ci[1]])
+        within = f"Single rows follow the average curve within about {number(largest)}{units}."
+        yield within if largest else "The curves of single rows are parallel."
+    if line.split_by:
+        p = line.split_pvalue
+        tested = f" (adjusted P {_equals(p)})" if np.isfinite(p) else ""
+        yield (
+            f"The rows differ most by {line.split_by}: the split {line.split_rule} takes away "
+            f"{percent(line.split_drop)} of the variance of the local effects{tested}."
+        )
+    elif line.split_tried and line.rows_differ == YES:
+        yield "No split of the rows by another column that was tried explains the difference."
+    if sides := _sides(line, attrs):
+        yield sides
+    if line.unreliable:
+        yield f"Not reliable everywhere: {line.unreliable}."
+    if line.rows_differ == YES and line.bias_share >= MIN_BIAS:
+        yield (
+            f"{percent(line.bias_share)} of the variance of the local effects inside bins is bin "
+            f"error, not heterogeneity."
+        )
+    if line.fit_differs:
+        off = f"{line.fit_differs}{units}"
+        yield f"The model is off {off} on average (observed less predicted)."
 
 
 def between(line: AnswerLine) -> str:
@@ -117,83 +359,10 @@ def between(line: AnswerLine) -> str:
     return f"{line.label} from {line.usual_from} to {line.usual_to}{units}"
 
 
-def _in_data(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
-    if line.in_data == NOT_EXAMINED:
-        return ""
-    tested = f"P {_equals(line.in_data_p)} of no effect" if np.isfinite(line.in_data_p) else ""
-    if not np.isfinite(line.in_data_change):
-        return f"In the data its levels are compared together ({tested})." if tested else ""
-    size = signed(line.in_data_change, line.in_data_ci)
-    tested = f" ({tested} anywhere)" if tested else ""
-    return (
-        f"In the data, the outcome changes with {between(line)} by {size}{units_of(attrs)}{tested}."
-    )
-
-
-def _change(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
-    if not np.isfinite(line.usual_change):
-        return ""
-    size = signed(line.usual_change, line.usual_change_ci)
-    return f"The average prediction changes with {between(line)} by {size}{units_of(attrs)}."
-
-
-def _range(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
-    if not np.isfinite(line.range_ci).all() or not line.highest_at:
-        return ""
-    size, units = estimate(line.range, line.range_ci), units_of(attrs)
-    if line.matters == HARDLY:
-        return f"The average curve spans {size}{units}."
-    if line.shape.startswith("higher at"):
-        places = f"at {line.highest_at} than at {line.lowest_at}"
-        return f"The average curve is {size}{units} higher {places}."
-    return (
-        f"The average curve is lowest at {line.lowest_at} and highest at {line.highest_at}, a "
-        f"difference of {size}{units}."
-    )
-
-
-def _shape(line: AnswerLine) -> str:
-    if line.matters != YES or line.shape.startswith(("high", "no clear", "differs")):
-        return ""
-    return f"It {line.shape}."
-
-
-def _rows(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
-    units = units_of(attrs)
-    if line.rows_differ == YES:
-        size = estimate(line.row_spread, line.row_spread_ci)
-        return f"A single row's curve typically differs from the average curve by {size}{units}."
-    if line.rows_differ == HARDLY:
-        largest = np.nanmax([line.row_spread, line.row_spread_ci[1]])
-        upper = number(largest)
-        if largest == 0:
-            return "The curves of single rows are parallel."
-        return f"Single rows follow the average curve within about {upper}{units}."
-    return ""
-
-
-def _split(line: AnswerLine) -> str:
-    if line.split_by:
-        tested = ""
-        if np.isfinite(line.split_pvalue):
-            tested = f" (adjusted P {_equals(line.split_pvalue)})"
-        return (
-            f"The rows differ most by {line.split_by}: the split {line.split_rule} takes away "
-            f"{percent(line.split_drop)} of the variance of the local effects{tested}."
-        )
-    if line.split_tried and line.rows_differ == YES:
-        return "No split of the rows by another column that was tried explains the difference."
-    return ""
-
-
-def pvalue_text(value: float) -> str:
-    """A P-value in three decimals."""
-    return f"< {MIN_PVALUE}" if value < MIN_PVALUE else f"{value:.3f}"
-
-
 def _equals(value: float) -> str:
     """A P-value after its sign of equality."""
-    return pvalue_text(value) if value < MIN_PVALUE else f"= {pvalue_text(value)}"
+    text = permutation_text(value)
+    return text if text.startswith("<") else f"= {text}"
 
 
 def _sides(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
@@ -207,41 +376,24 @@ def _sides(line: AnswerLine, attrs: Mapping[Any, Any]) -> str:
     )
 
 
-def _bias(line: AnswerLine) -> str:
-    if line.rows_differ != YES or not line.bias_share >= MIN_BIAS:
-        return ""
-    return (
-        f"{percent(line.bias_share)} of the variance of the local effects inside bins is bin "
-        f"error, not heterogeneity."
-    )
-
-
-# --- of all features ------------------------------------------------------------------------------
-
-
 def main_points(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
     """The answer in a few bullets: of the outcome where it was examined, else of the model."""
-    if not lines or not lines[0].movement > 0:
-        points = ["No feature moves the predictions."]
-    elif examined(attrs):
-        points = [*_skill(lines, attrs), *_effects_in_data(lines, attrs)]
-        points += _not_in_data(lines, attrs)
-    else:
-        points = [*_skill(lines, attrs), *_effects_of_model(lines, attrs), *_hidden(lines)]
-        points += [*_hardly(lines), *_unknown(lines)]
+    points = ["No feature moves the predictions."]
+    if lines and lines[0].movement > 0:
+        of_features = _in_data if examined(attrs) else _in_model
+        points = [*_skill(lines, attrs), *of_features(lines, attrs)]
     additive = additive_sentence(attrs)
     return [*points, *([additive] if additive else []), *fit_sentences(attrs)][:MAX_POINTS]
 
 
-def _skill(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
+def _skill(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> Iterator[str]:
     """What stands above all others where the model does not predict."""
-    if predicts(attrs):
-        return []
     says = "what follows describes its noise"
     if any(line.in_data == YES for line in lines):
         # Rows kept from the fits may show an effect which is too weak to be seen in R².
         says = "its curves are largely noise. Effects in the data were found on rows kept from fits"
-    return [f"The model does not predict new rows ({skill_text(attrs)}): {says}."]
+    if not predicts(attrs):
+        yield f"The model does not predict new rows ({skill_text(attrs)}): {says}."
 
 
 def skill_text(attrs: Mapping[Any, Any]) -> str:
@@ -251,37 +403,28 @@ def skill_text(attrs: Mapping[Any, Any]) -> str:
     return f"{attrs['skill_name']} {value} [{low}, {high}]"
 
 
-def _effects_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
-    """The features with an effect in the data, each with its size, and how rows differ."""
-    points, units = [], units_of(attrs)
+def _in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> Iterator[str]:
+    """The features with an effect in the data, each with its size, how rows differ, and others."""
+    units = units_of(attrs)
     in_data = [line for line in lines if line.in_data == YES]
     for line in in_data[:MAX_EFFECTS]:
         turns = f"; the model's curve {_turning(line)}" if _turning(line) else ""
+        size, model = signed(line.in_data_change, line.in_data_ci), signed(line.usual_change)
         if not np.isfinite(line.in_data_change):
-            points.append(
+            yield (
                 f"{line.label}: the outcome differs between its levels (P "
                 f"{_equals(line.in_data_p)}); the model's highest is {line.highest_at}, its lowest "
                 f"{line.lowest_at}."
             )
-            continue
-        size = signed(line.in_data_change, line.in_data_ci)
-        model = signed(line.usual_change)
-        if line.in_data_ci[0] <= 0 <= line.in_data_ci[1]:
-            points.append(
+        elif line.in_data_ci[0] <= 0 <= line.in_data_ci[1]:
+            yield (
                 f"{line.label}: an effect in the data (P {_equals(line.in_data_p)}), but none "
                 f"shown from {line.usual_from} to {line.usual_to}: {size}{units}, {model} in the "
                 f"model{turns}."
             )
-            continue
-        points.append(f"{between(line)}: {size}{units} in the data, {model} in the model{turns}.")
-    if len(in_data) > MAX_EFFECTS:
-        points.append(f"Also in the data: {_names(in_data[MAX_EFFECTS:])}.")
-    return points + _differences(lines, attrs)
-
-
-def _differences(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
-    """Whether effects differ between rows: in the data, or only in the model."""
-    points = []
+        else:
+            yield f"{between(line)}: {size}{units} in the data, {model} in the model{turns}."
+    yield from _of_all(in_data[MAX_EFFECTS:], "Also in the data: {}.")
     confirmed = [line for line in lines if line.differs_in_data == YES]
     if confirmed:
         top = max(confirmed, key=lambda line: abs(np.nan_to_num(line.apart)))
@@ -289,40 +432,28 @@ def _differences(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]
         rest = [line for line in confirmed if line is not top]
         also = f" So do those of {_names(rest)}." if rest else ""
         sides = f" {_sides(top, attrs)}" if _sides(top, attrs) else ""
-        points.append(
-            f"The effect of {top.label} differs between rows{by}, in the data too.{sides}{also}"
-        )
-    alone = [
-        line for line in lines if line.rows_differ == YES and line.differs_in_data == NOT_SHOWN
-    ]
-    if alone:
-        points.append(
-            f"Only the model treats single rows differently by {_names(alone)}: new rows do not "
-            f"confirm it."
-        )
-    return points
-
-
-def _not_in_data(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
-    """Features without an effect in the data, in one line each kind."""
-    points = []
+        yield f"The effect of {top.label} differs between rows{by}, in the data too.{sides}{also}"
+    yield from _of_all(
+        [line for line in lines if line.rows_differ == YES and line.differs_in_data == NOT_SHOWN],
+        "Only the model treats single rows differently by {}: new rows do not confirm it.",
+    )
     hidden = [line for line in lines if line.in_data == NOT_SHOWN]
-    if hidden:
-        used = [line for line in hidden if YES in (line.matters, line.rows_differ)]
-        uses = ""
-        if len(used) == len(hidden):
-            uses = ", though the model uses " + ("it" if len(used) == 1 else "them")
-        elif used:
-            uses = f", though the model uses {_names(used)}"
-        points.append(f"No average effect shown in the data: {_names(hidden)}{uses}.")
+    used = [line for line in hidden if YES in (line.matters, line.rows_differ)]
+    uses = f", though the model uses {_names(used)}" if used else ""
+    if used and len(used) == len(hidden):
+        uses = ", though the model uses " + ("it" if len(used) == 1 else "them")
+    yield from _of_all(hidden, f"No average effect shown in the data: {{}}{uses}.")
     none = [line for line in lines if line.in_data == NO]
-    if none:
-        size = f"{number(threshold_of(attrs))}{units_of(attrs)}"
-        points.append(f"No effect in the data as large as {size} on average: {_names(none)}.")
+    size = f"{number(threshold_of(attrs))}{units}"
+    yield from _of_all(none, f"No effect in the data as large as {size} on average: {{}}.")
     unknown = [line for line in lines if line.in_data == NOT_EXAMINED]
-    if unknown:
-        points.append(f"Not examined in the data: {_names(unknown)}.")
-    return points
+    yield from _of_all(unknown, "Not examined in the data: {}.")
+
+
+def _of_all(lines: Sequence[AnswerLine], several: str, single: str = "") -> list[str]:
+    """A sentence about features by name, in the singular or the plural; none about none."""
+    text = single if single and len(lines) == 1 else several
+    return [text.replace("{}", _names(lines), 1)] if lines else []
 
 
 def _names(lines: Sequence[AnswerLine]) -> str:
@@ -337,66 +468,39 @@ def _turning(line: AnswerLine) -> str:
     return line.shape if "turn" in line.shape else ""
 
 
-def _effects_of_model(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> list[str]:
-    """The features that move the average prediction most, and the strongest group difference."""
-    points, units = [], units_of(attrs)
+def _in_model(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> Iterator[str]:
+    """The features that move the average prediction, the strongest group difference, the others."""
+    units = units_of(attrs)
     large = [line for line in lines if line.matters == YES and line.highest_at]
     for line in large[:MAX_EFFECTS]:
         turns = f"; {_turning(line)}" if _turning(line) else ""
         if np.isfinite(line.usual_change):
-            points.append(
-                f"{between(line)}: {signed(line.usual_change, line.usual_change_ci)}{units}{turns}."
-            )
+            size = signed(line.usual_change, line.usual_change_ci)
+            yield f"{between(line)}: {size}{units}{turns}."
         else:
             size = estimate(line.range, line.range_ci)
-            points.append(
-                f"{line.label}: {size}{units} more at {line.highest_at} than at {line.lowest_at}."
-            )
-    if len(large) > MAX_EFFECTS:
-        points.append(f"Smaller effects: {_names(large[MAX_EFFECTS:])}.")
-    split = max(
-        (line for line in lines if line.split_by and np.isfinite(line.apart)),
-        key=lambda line: abs(line.apart),
-        default=None,
+            yield f"{line.label}: {size}{units} more at {line.highest_at} than at {line.lowest_at}."
+    yield from _of_all(large[MAX_EFFECTS:], "Smaller effects: {}.")
+    split = [line for line in lines if line.split_by and np.isfinite(line.apart)]
+    if split:
+        top = max(split, key=lambda line: abs(line.apart))
+        yield f"The rows differ in {top.label} by {top.split_by}. {_sides(top, attrs)}"
+    yield from _of_all(
+        [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, YES)],
+        "No average effects, but their effects differ between single rows: {}.",
+        "No average effect, but its effect differs between single rows: {}.",
     )
-    if split is not None:
-        points.append(
-            f"The rows differ in {split.label} by {split.split_by}. {_sides(split, attrs)}"
-        )
-    return points
-
-
-def _hidden(lines: list[AnswerLine]) -> list[str]:
-    hidden = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, YES)]
-    if not hidden:
-        return []
-    plural = "" if len(hidden) == 1 else "s"
-    effects_differ = "its effect differs" if len(hidden) == 1 else "their effects differ"
-    return [
-        f"No average effect{plural}, but {effects_differ} between single rows: {_names(hidden)}."
-    ]
-
-
-def _hardly(lines: list[AnswerLine]) -> list[str]:
     hardly = [line for line in lines if (line.matters, line.rows_differ) == (HARDLY, HARDLY)]
     plain = [line for line in hardly if not line.exception]
-    points = []
-    if plain:
-        points.append(f"{_names(plain)}: hardly {'matters' if len(plain) == 1 else 'matter'}.")
-    points += [
-        f"{line.label}: hardly matters, except {line.exception}."
-        for line in hardly
-        if line.exception
-    ]
-    return points
-
-
-def _unknown(lines: list[AnswerLine]) -> list[str]:
-    unknown = [line for line in lines if line.matters == UNKNOWN]
-    if not unknown:
-        return []
-    it = "it matters" if len(unknown) == 1 else "they matter"
-    return [f"{_names(unknown)}: cannot tell whether {it} on average."]
+    yield from _of_all(plain, "{}: hardly matter.", "{}: hardly matters.")
+    for line in hardly:
+        if line.exception:
+            yield f"{line.label}: hardly matters, except {line.exception}."
+    yield from _of_all(
+        [line for line in lines if line.matters == UNKNOWN],
+        "{}: cannot tell whether they matter on average.",
+        "{}: cannot tell whether it matters on average.",
+    )
 
 
 def additive_sentence(attrs: Mapping[Any, Any]) -> str:

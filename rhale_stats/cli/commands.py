@@ -17,12 +17,20 @@ import pandas as pd
 import xarray as xr
 
 import rhale_stats as rs
-from rhale_stats.answers.numbers import listed
+from rhale_stats.answers.sentences import listed
 from rhale_stats.arguments.words import one_line
 from rhale_stats.cli import files
-from rhale_stats.cli.formula import COLUMNS_LISTED, Formula, check_features, listed_names, plain
-from rhale_stats.cli.interruption import UsageError
-from rhale_stats.cli.jobs import Job, columns_beside, groups_of, job_of
+from rhale_stats.cli.jobs import (
+    COLUMNS_LISTED,
+    Formula,
+    check_features,
+    columns_beside,
+    groups_of,
+    job_of,
+    listed_names,
+    plain,
+)
+from rhale_stats.cli.parser import UsageError
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.forms import names_with_spaces
 from rhale_stats.models.outputs import Outputs, UnknownOutputError
@@ -39,7 +47,7 @@ NOT_OF_MODEL = ("outcome", "groups", "weights", "by")
 class ModelInputs:
     """A model, the rows that it predicts, and what else is known of these rows.
 
-    ``X`` has the columns of the model, ``table`` those of the data. ``job`` is the fit of a
+    ``X`` has the columns of the model, ``table`` those of the data. ``regressors`` are those of a
     formula, None for a model from a file.
     """
 
@@ -50,7 +58,7 @@ class ModelInputs:
     y: pd.Series[Any] | None = None
     groups: pd.Series[Any] | None = None
     weights: pd.Series[Any] | None = None
-    job: Job | None = None
+    regressors: list[str] | None = None
 
 
 def inputs_of(arguments: argparse.Namespace) -> ModelInputs:
@@ -68,8 +76,8 @@ def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
     weights = _weights(arguments, job.table)
     check_features(arguments.features, job.features, "regressors of the formula")
     y = Formula.parsed(job.formula).outcome_of(job.data)
-    fitted = job.fitted()
-    return ModelInputs(fitted, job.data, job.table, job.formula, y, job.groups, weights, job)
+    known = y, job.groups, weights, job.features
+    return ModelInputs(job.fitted(), job.data, job.table, job.formula, *known)
 
 
 def _of_file(arguments: argparse.Namespace) -> ModelInputs:
@@ -203,6 +211,14 @@ def _onnx(onnxruntime: Any, path: Path) -> Any:
     return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
 
 
+def _xgboost(xgboost: Any, path: Path) -> Any:
+    return xgboost.Booster(model_file=path)
+
+
+def _joblib(joblib: Any, path: Path) -> Any:
+    return joblib.load(path)
+
+
 def _lightgbm(lightgbm: Any, path: Path) -> Any:
     # lightgbm ends the process where a tree is cut off.
     text = path.read_bytes()
@@ -235,22 +251,10 @@ def _torch(torch: Any, path: Path) -> Any:
 
 FORMATS = (
     Format("ONNX", (".onnx",), "onnxruntime", _onnx),
-    Format(
-        "xgboost",
-        (".json", ".ubj"),
-        "xgboost",
-        lambda xgboost, path: xgboost.Booster(model_file=path),
-        levels=True,
-    ),
+    Format("xgboost", (".json", ".ubj"), "xgboost", _xgboost, levels=True),
     Format("lightgbm", (".txt", ".lgb", ".lgbm"), "lightgbm", _lightgbm, levels=True),
     Format("catboost", (".cbm",), "catboost", _catboost),
-    Format(
-        "joblib",
-        (".joblib", ".pkl", ".pickle"),
-        "joblib",
-        lambda joblib, path: joblib.load(path),
-        runs_code=True,
-    ),
+    Format("joblib", (".joblib", ".pkl", ".pickle"), "joblib", _joblib, runs_code=True),
     Format("PyTorch", (".pt", ".pth"), "torch", _torch, runs_code=True),
 )
 
@@ -303,8 +307,8 @@ def local_of(inputs: ModelInputs, arguments: argparse.Namespace, rows: Any = Non
                 f"effects of categories."
             )
     features = arguments.features
-    if not features and inputs.job is not None:  # the continuous regressors of a formula
-        numbers = filter(lambda name: pd.api.types.is_numeric_dtype(X[name]), inputs.job.features)
+    if not features and inputs.regressors is not None:  # the continuous ones of a formula
+        numbers = X[inputs.regressors].select_dtypes("number")
         features = [name for name in numbers if inputs.X[name].nunique() > 2]
     return rs.local_effects(
         inputs.model,
@@ -328,9 +332,6 @@ def with_errors(
     if groups is not None and rows is not None:
         groups = groups[rows].reset_index(drop=True)
     return rs.std_error(effect, local, groups=groups)
-
-
-# --- explain --------------------------------------------------------------------------------------
 
 
 # Options that `explain` has by the same name.
@@ -361,9 +362,6 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
     writers = files.writers_of(explanation.contents, answer["features"], answer)
     writers[".html"] = partial(rs.report, explanation)
     return files.delivered(paths, writers, str(explanation), answer)
-
-
-# --- regions --------------------------------------------------------------------------------------
 
 
 # Columns of the table of regions that are printed.
@@ -409,7 +407,7 @@ def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.Data
     """Columns to split by: those asked for, or the other columns of the model."""
     names: list[str] | None = arguments.conditioning
     if names is None:
-        others = inputs.X.columns if inputs.job is None else inputs.job.features
+        others = inputs.regressors or inputs.X.columns
         names = [name for name in others if name != arguments.feature]
     if not names:
         raise UsageError(
@@ -417,9 +415,6 @@ def _conditioning(inputs: ModelInputs, arguments: argparse.Namespace) -> pd.Data
             f"{arguments.feature}. {arguments.data} has {listed_names(inputs.table)}."
         )
     return inputs.table[names]
-
-
-# --- compare --------------------------------------------------------------------------------------
 
 
 # Options that two files of effects do not take.
@@ -497,9 +492,6 @@ def effect_in(path: Path) -> xr.Dataset:
         f"A and B must hold effects, as `fit` and `explain` write them; {path} does not. It has "
         f"{', '.join(map(str, [*tree.children, *tree.data_vars])) or 'nothing'}."
     )
-
-
-# --- report ---------------------------------------------------------------------------------------
 
 
 def report_job(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pandas as pd
+import patsy
 import xarray as xr
 
 from rhale_stats.arguments.times import as_days, is_time, time_units
-from rhale_stats.cli.formula import reason
-from rhale_stats.cli.interruption import FailureError, UsageError
+from rhale_stats.arguments.words import one_line
+from rhale_stats.cli.parser import FailureError, UsageError
 from rhale_stats.files import check_folder, netcdf_of, whole
 from rhale_stats.models.table import readings_of
 from rhale_stats.printing.text import plain
@@ -34,6 +35,12 @@ HOW_TO_READ: dict[str, dict[str, Any]] = {
     ".nc": {"engine": "h5netcdf"},
     ".zarr": {"engine": "zarr", "consolidated": False},
 }
+
+
+def reason(error: Exception) -> str:
+    """Message of an error; for errors of patsy, without the lines that mark the place."""
+    text = str(error.message) if isinstance(error, patsy.PatsyError) else one_line(error)
+    return text.rstrip(". ")
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -110,15 +117,13 @@ def read_result(path: Path, what: str) -> xr.DataTree:
 
 # What writes a file, by its suffix.
 Writers: TypeAlias = Mapping[str, Callable[[Path], object]]
-OF_TREES = (".nc", ".zarr")
-OF_TABLES = (".csv", ".parquet", ".feather", ".arrow")
 # Libraries that a suffix needs and that need not be there.
 NEEDS = {".zarr": "zarr", ".parquet": "pyarrow", ".feather": "pyarrow", ".arrow": "pyarrow"}
 CONTENTS = {
-    **dict.fromkeys(OF_TREES, "all results, as xarray.open_datatree reads them"),
+    **dict.fromkeys((".nc", ".zarr"), "all results, as xarray.open_datatree reads them"),
     ".json": "the answer that --json prints",
     ".html": "the report, for a browser",
-    **dict.fromkeys(OF_TABLES, "the table of results"),
+    **dict.fromkeys((".csv", ".parquet", ".feather", ".arrow"), "the table of results"),
 }
 # One of these is in every folder of Zarr.
 OF_ZARR = ("zarr.json", ".zgroup", ".zattrs", ".zmetadata")
@@ -148,26 +153,22 @@ def files_of(arguments: argparse.Namespace) -> list[Path]:
         library = NEEDS.get(path.suffix.lower())
         if library is not None and find_spec(library) is None:
             raise UsageError(f"--out {path} needs {library}: pip install {library}.")
-        _check_existing(path, overwrite=arguments.overwrite)
+        if path.exists() and not arguments.overwrite:
+            raise UsageError(
+                f"--out must be files that do not exist; got {path}. --overwrite replaces it."
+            )
+        if path.is_dir() and path.suffix.lower() != ".zarr":
+            raise UsageError(f"--out must be files; got {path}, which is a folder.")
+        inside = {file.name for file in path.iterdir()} if path.is_dir() else set()
+        if inside and inside.isdisjoint(OF_ZARR):
+            raise UsageError(
+                f"--out must be a Zarr store where it is replaced; got {path}, a folder of other "
+                f"files."
+            )
         _check_folder(path.parent, [], f"files that can be written; got {path}")
     if len({path.resolve() for path in paths}) < len(paths):
         raise UsageError(f"--out must be different files; got {', '.join(map(str, paths))}.")
     return paths
-
-
-def _check_existing(path: Path, *, overwrite: bool) -> None:
-    if path.exists() and not overwrite:
-        raise UsageError(
-            f"--out must be files that do not exist; got {path}. --overwrite replaces it."
-        )
-    if not path.is_dir():
-        return
-    if path.suffix.lower() != ".zarr":
-        raise UsageError(f"--out must be files; got {path}, which is a folder.")
-    if any(path.iterdir()) and not any((path / name).exists() for name in OF_ZARR):
-        raise UsageError(
-            f"--out must be a Zarr store where it is replaced; got {path}, a folder of other files."
-        )
 
 
 def save(paths: Iterable[Path], writers: Writers) -> None:

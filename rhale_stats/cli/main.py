@@ -6,20 +6,29 @@ import argparse
 import io
 import os
 import platform
+import signal
+import socket
 import sys
+import threading
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext, redirect_stdout, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 from rhale_stats._version import __version__
 from rhale_stats.arguments.words import one_line, print_warning
-from rhale_stats.cli import interruption
-from rhale_stats.cli.interruption import INTERRUPTED, FailureError, UsageError, ended
-from rhale_stats.cli.parser import check_model, parser
+from rhale_stats.cli.parser import PROGRAM, FailureError, UsageError, check_model, parser
+from rhale_stats.files import discard_unfinished
+
+# What a shell expects of a program that Ctrl-C ended: 128 and the number of the signal.
+INTERRUPTED = 130
+# Time that the main thread has to clean up after Ctrl-C.
+GRACE_SECONDS = 1.5
 
 
 def main(argv: Sequence[str] | None = None, *, demo: bool = False) -> int:
@@ -41,7 +50,7 @@ def main(argv: Sequence[str] | None = None, *, demo: bool = False) -> int:
     """
     if argv is not None:
         return _main(argv, demo=demo)
-    with interruption.ended_by_interruptions():
+    with ended_by_interruptions():
         status = _main(sys.argv[1:], demo=demo)
     if status == INTERRUPTED:
         with suppress(OSError):
@@ -55,7 +64,9 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
     debug = False
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _once()
+            # The same line once.
+            once = cache(print_warning)
+            warnings.showwarning = lambda message, *_where: once(str(message))
             # A model that was fitted to an array gets the columns of the table in their order.
             warnings.filterwarnings("ignore", "X has feature names, but")
             argv = [*argv[1:], "--help"] if argv[:1] == ["help"] else argv
@@ -70,7 +81,7 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
             sys.stdout.flush()
         return 0
     except KeyboardInterrupt as interrupt:
-        return ended(INTERRUPTED, " ".join(["interrupted.", *map(str, interrupt.args)]))
+        return _ended(INTERRUPTED, " ".join(["interrupted.", *map(str, interrupt.args)]))
     except BrokenPipeError:
         # The reader of the output, such as `head`, has closed it. Python would write once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -79,20 +90,14 @@ def _main(argv: Sequence[str], *, demo: bool) -> int:
         if debug:
             traceback.print_exception(error)
         if isinstance(error, UsageError):
-            return ended(2, str(error))
-        return ended(1, str(error) if isinstance(error, FailureError) else one_line(error))
+            return _ended(2, str(error))
+        return _ended(1, str(error) if isinstance(error, FailureError) else one_line(error))
 
 
-def _once() -> Callable[..., None]:
-    """What shows a warning as one line, unless the same line was shown before."""
-    shown = set()
-
-    def show(message: Warning | str, *where: object) -> None:
-        if str(message) not in shown:
-            shown.add(str(message))
-            print_warning(message, *where)
-
-    return show
+def _ended(status: int, message: str) -> int:
+    """Print the message as one line, and return the exit status."""
+    print(f"{PROGRAM}: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    return status
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -118,6 +123,50 @@ def _run(arguments: argparse.Namespace) -> None:
         print(as_json(answer))
 
 
+@contextmanager
+def ended_by_interruptions() -> Iterator[None]:
+    """Make Ctrl-C end this process soon, even inside a library that does not react to it.
+
+    Python handles a signal between two of its own instructions. The decomposition of a large
+    matrix is one instruction and can take minutes. A second thread is therefore told of the signal
+    at once. It gives the main thread a moment to clean up, then it ends the process.
+    """
+    told, tell = socket.socketpair()
+    tell.setblocking(False)
+    over = threading.Event()
+    watch = threading.Thread(target=_end_if_interrupted, args=(told, over), daemon=True)
+    # A shell may have started this process with Ctrl-C ignored, as in the background.
+    handler_before = signal.signal(signal.SIGINT, _interrupt_once)
+    told_before = signal.set_wakeup_fd(tell.fileno(), warn_on_full_buffer=False)
+    watch.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(told_before)
+        signal.signal(signal.SIGINT, handler_before or signal.SIG_DFL)
+        tell.close()
+        watch.join()
+        told.close()
+
+
+def _interrupt_once(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Interrupt the computation, but not the cleaning up that follows."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def _end_if_interrupted(told: socket.socket, over: threading.Event) -> None:
+    """Wait for a signal; if it is Ctrl-C and the main thread does not end, end the process."""
+    while (number := told.recv(1)) and number[0] != signal.SIGINT:
+        pass
+    if number and not over.wait(GRACE_SECONDS):
+        discard_unfinished()
+        line = f"\n{PROGRAM}: interrupted.\n".encode()
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, line)
+        os._exit(INTERRUPTED)
+
+
 # What results depend on, and the libraries of models.
 LIBRARIES = (
     *("numpy", "scipy", "pandas", "xarray", "statsmodels", "matplotlib"),
@@ -141,7 +190,6 @@ def version_job(_arguments: argparse.Namespace) -> dict[str, Any]:
 
 def version_of(name: str) -> str | None:
     """The version of an installed library, or None."""
-    try:
+    with suppress(PackageNotFoundError):
         return version(name)
-    except PackageNotFoundError:
-        return None
+    return None

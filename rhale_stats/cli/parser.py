@@ -6,16 +6,16 @@ Nothing is imported here that fits, draws or reads: `--help` answers at once.
 from __future__ import annotations
 
 import argparse
-import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from rhale_stats._version import __version__
-from rhale_stats.cli.interruption import PROGRAM, UsageError
 
+PROGRAM = "rhale-stats"
 # Suffixes of files of results: netCDF, Zarr, tables, JSON.
 RESULTS = (".nc", ".zarr", ".csv", ".parquet", ".feather", ".arrow", ".json")
 # A report.
@@ -39,6 +39,14 @@ STATUSES = (
     "exit status: 0 success; 1 the command failed; 2 the command cannot be carried out as it was "
     "typed; 130 Ctrl-C."
 )
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was typed. The message says why and what to do."""
+
+
+class FailureError(Exception):
+    """The command was tried, and failed. The message says why."""
 
 
 # What other programs call it.
@@ -87,9 +95,6 @@ class _Parser(argparse.ArgumentParser):
         return words
 
 
-# --- what is typed, as values ---------------------------------------------------------------------
-
-
 def _existing(text: str) -> Path:
     """A file, or a folder of Zarr or Parquet, that is read."""
     if not Path(text).exists():
@@ -111,38 +116,26 @@ def _ending(*suffixes: str) -> Callable[[str], Path]:
     return path
 
 
-def _share(text: str) -> float:
-    """A number between 0 and 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 < number < 1:
-        raise argparse.ArgumentTypeError(f"must be a number between 0 and 1; got {text!r}")
-    return number
+def _value(expected: str, read: Callable[[str], Any], fits: Callable[[Any], object]) -> Any:
+    """What reads a text, and says what is expected where it does not fit."""
+
+    def value(text: str) -> Any:
+        with suppress(ValueError):
+            if fits(number := read(text)):
+                return number
+        raise argparse.ArgumentTypeError(f"must be {expected}; got {text!r}")
+
+    return value
 
 
-def _time(text: str) -> str:
-    """A time that `explain` takes as its budget."""
-    if not re.fullmatch(r"\d+(\.\d+)?\s*(s|min|h)?", text):
-        raise argparse.ArgumentTypeError(f"must be a time such as 30s or 2min; got {text!r}")
-    return text
+_share = _value("a number between 0 and 1", float, lambda number: 0 < number < 1)
+_time = _value("a time such as 30s or 2min", str, re.compile(r"\d+(\.\d+)?\s*(s|min|h)?").fullmatch)
 
 
-def _number(least: int) -> Callable[[str], int]:
+def _number(least: int) -> Any:
     """A whole number that is not smaller than another one."""
+    return _value(f"a whole number of at least {least}", int, lambda number: number >= least)
 
-    def number(text: str) -> int:
-        if not re.fullmatch(r"\d+", text) or int(text) < least:
-            raise argparse.ArgumentTypeError(
-                f"must be a whole number of at least {least}; got {text!r}"
-            )
-        return int(text)
-
-    return number
-
-
-# --- options --------------------------------------------------------------------------------------
 
 # Positions and options by their names, with what argparse is told of each.
 Arguments: TypeAlias = dict[str, dict[str, Any]]
@@ -222,9 +215,6 @@ MODEL: Arguments = {
     "--groups": _of("COLUMN", "rows with the same value may depend on each other"),
     "--weights": _of("COLUMN", "weights of the rows"),
 }
-
-
-# --- commands -------------------------------------------------------------------------------------
 
 
 class Command(NamedTuple):

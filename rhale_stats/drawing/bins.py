@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 from numpy.typing import NDArray
 
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.rows import draw_rows, rows_of
 from rhale_stats.effects.tables import columns_of_checks
 from rhale_stats.schema.checks import check_effect, check_local, check_variables
@@ -94,7 +94,7 @@ def plot_edges(
         edges.stairs(frequency, grid, fill=True, color=frame.OTHER, linewidth=0)
         highest = float(frequency.max())
         if not highest:
-            frame.say(edges, legend.ONE_BIN)
+            frame.say(edges, frame.ONE_BIN)
         edges.set_ylim(0, min(1.1 * max(highest, EDGE_SHARE), 1.0))
         edges.margins(x=0.02)
         n_bins = row["n_bins"].values
@@ -103,9 +103,6 @@ def plot_edges(
         number.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         frame.note(number, f"{count.sum()} replicates")
     return panels
-
-
-# --- plots of the heterogeneity within bins and of the bin error ----------------------------------
 
 
 @validated
@@ -167,25 +164,22 @@ def _draw_bias(panel: Axes, row: FeatureResult) -> None:
     within, total = row["heterogeneity_within"].values ** 2, columns_of_checks(row)["sigma2_star"]
     se, over = row["bin_error_se"].values, np.maximum(total - within, 0.0)
     fill: dict[str, Any] = {"color": frame.HETEROGENEITY_FILL, "edgecolor": "white"}
-    panel.bar(left, within, width, align="edge", linewidth=0.5, label=legend.WITHIN, **fill)
+    panel.bar(left, within, width, align="edge", linewidth=0.5, label=frame.WITHIN, **fill)
     hatched: dict[str, Any] = {"facecolor": "none", "edgecolor": frame.OTHER, "hatch": "////"}
-    hatched |= {"linewidth": 0, "label": legend.BIN_ERROR}
+    hatched |= {"linewidth": 0, "label": frame.BIN_ERROR}
     panel.bar(left, over, width, bottom=within, align="edge", **hatched)
-    line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "gid": legend.OURS}
-    panel.hlines(total, left, right, label=legend.TOTAL, **line)
-    frame.draw_whiskers(panel, middle, total, se, 1.2, capsize=2, label=legend.BIN_ERROR_SE)
+    line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "gid": frame.OURS}
+    panel.hlines(total, left, right, label=frame.TOTAL, **line)
+    frame.draw_whiskers(panel, middle, total, se, 1.2, capsize=2, label=frame.BIN_ERROR_SE)
     frame.draw_zero(panel)
     top = np.fmax(np.fmax(total + np.nan_to_num(se), within), 0.0)
     verdict = row["verdict"].values
-    for phrase, sign in legend.MARKS.items():
+    for phrase, sign in frame.MARKS.items():
         for k in np.flatnonzero(verdict == phrase):
             frame.mark(panel, sign, (middle[k], np.nan_to_num(top[k])), 0, 2)
     margin = 0.02 * (right[-1] - left[0])
     panel.set_xlim(left[0] - margin, right[-1] + margin)
     panel.margins(y=0.12)
-
-
-# --- plot of the loss of numbers of bins ----------------------------------------------------------
 
 
 @validated
@@ -228,26 +222,21 @@ def plot_scores(effect: xr.Dataset, feature: str | int, ax: Axes | None = None) 
             f"rhale(local, bins=BestEqualWidthBins()); its rule is {effect.attrs['bin_rule']}."
         )
     with frame.one_panel(ax, (5.0, 3.4)) as panel:
-        label_loss(panel, effect)
-        if np.isfinite(row["bin_loss"].values).any():
-            draw_loss(panel, row)
-        else:
-            frame.say_empty([panel])
+        _draw_loss(panel, row)
     return panel
 
 
-def label_loss(panel: Axes, effect: xr.Dataset) -> None:
-    """Name the axes of a panel of losses."""
-    loss = frame.upright("loss", str(effect.attrs.get("output_units", "")))
-    frame.name_axes(panel, "number of bins", loss)
-
-
-def draw_loss(panel: Axes, row: FeatureResult) -> None:
+def _draw_loss(panel: Axes, row: FeatureResult) -> None:
     """Draw the loss of every allowed number of bins, and mark the chosen one."""
+    units = str(row.attrs.get("output_units", ""))
+    frame.name_axes(panel, "number of bins", frame.upright("loss", units))
     tried, loss = row["n_bins_tried"].values, row["bin_loss"].values
     allowed = np.isfinite(loss)
-    line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 0.8, "gid": legend.OURS}
-    line |= {"marker": "o", "markersize": 3, "label": f"{legend.LOSS} of so many bins"}
+    if not allowed.any():
+        frame.say_empty([panel])
+        return
+    line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 0.8, "gid": frame.OURS}
+    line |= {"marker": "o", "markersize": 3, "label": f"{frame.LOSS} of so many bins"}
     panel.plot(tried[allowed], loss[allowed], **line)
     # Few bins differ most: from 1 to 2 as much of the axis as from 50 to 100.
     panel.set_xscale("log")
@@ -255,15 +244,12 @@ def draw_loss(panel: Axes, row: FeatureResult) -> None:
     panel.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     panel.xaxis.set_minor_formatter(NullFormatter())
     chosen = int(row["n_bins"])
-    label = f"{legend.CHOSEN} {chosen}"
+    label = f"{frame.CHOSEN} {chosen}"
     how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 6, "zorder": 3, "label": label}
     panel.plot([chosen], loss[tried == chosen], "D", **how)
     if not allowed.all():
         left_out = f"{(~allowed).sum()} of {len(tried)} numbers of bins leave too few rows"
         frame.note(panel, left_out)
-
-
-# --- plots of the bins of one feature over its local effects --------------------------------------
 
 
 @validated
@@ -335,12 +321,10 @@ def plot_bins(
     made = partial(frame.column, [3.6, 2.4][:n_panels])
     with frame.several_panels(axes, n_panels, which, made) as panels:
         frame.name_bins(panels[0], effect, row)
-        if n_panels == 2:
-            label_loss(panels[1], effect)
         if rows is None:
-            frame.say_empty(panels)
-            return panels
-        draw_rows(panels[0], rows, row)
+            frame.say_empty(panels[:1])
+        else:
+            draw_rows(panels[0], rows, row)
         if n_panels == 2:
-            draw_loss(panels[1], row)
+            _draw_loss(panels[1], row)
     return panels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,13 +13,14 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgba
 from matplotlib.patches import StepPatch
 
-from rhale_stats.answers.numbers import axis_texts
+from rhale_stats.answers.sentences import axis_texts
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTAINTY
 from rhale_stats.inference.notes import with_rows_alone
 from rhale_stats.printing.text import cut_within
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
+from rhale_stats.schema.features import units_in
 from rhale_stats.schema.layout import MOMENTS
 from rhale_stats.schema.levels import level_names
 
@@ -45,9 +46,6 @@ USUAL_ZERO = "curve centred at its mean over the population"
 PARABOLA_PIECES = 32
 # Ends of intervals, as a result holds them.
 Interval: TypeAlias = xr.Variable | xr.DataArray
-
-
-# --- the curve of one feature with its intervals and bands ----------------------------------------
 
 
 class Ends(NamedTuple):
@@ -81,11 +79,11 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     value = curve.evaluate(x)
     parts = with_rows_alone(row.dataset) if "curve_se_rows" in row else row
 
-    def interpolated(name: str, label: Callable[[Interval], str]) -> Ends | None:
+    def interpolated(name: str, words: str = "") -> Ends | None:
         if name not in parts:
             return None
         values, ends = row["curve"].values, ends_of(parts[name])
-        text = label(row[name.removesuffix("_rows")])
+        text = interval_label(row[name.removesuffix("_rows")], words)
         is_drawn = np.isfinite(values) & np.isfinite(ends).all(axis=0)
         if not is_drawn.any():
             return Ends(np.full((2, len(x)), np.nan), text)
@@ -96,8 +94,8 @@ def curve_drawn(row: FeatureResult) -> DrawnCurve:
     # With constant residual spread in a bin the band widens linearly, sloped or not. For a
     # standard error it is a stand-in: what a curve is at the edges does not tell it in between.
     spread = row.accumulated_spread(x)
-    interval = interpolated("curve_ci", interval_label)
-    band, rows = interpolated("curve_band", band_label), interpolated("curve_ci_rows", rows_label)
+    interval, band = interpolated("curve_ci"), interpolated("curve_band", frame.CURVE_BAND)
+    rows = interpolated("curve_ci_rows", frame.ROWS_INTERVAL)
     return DrawnCurve(x, value, spread, interval, band, rows)
 
 
@@ -109,16 +107,16 @@ def draw_curve(panel: Axes, row: FeatureResult, spread_as: str = "band") -> None
         return
     frame.draw_zero(panel)
     x, curve = drawn.x, drawn.value
-    panel.plot(x, curve, color=frame.AVERAGE, linewidth=1.4, zorder=3, label=legend.CURVE)
+    panel.plot(x, curve, color=frame.AVERAGE, linewidth=1.4, zorder=3, label=frame.CURVE)
     if spread_as == "band":
         about = (curve - drawn.spread, curve + drawn.spread)
-        frame.draw_between(panel, x, about, legend.BAND, color=HETEROGENEITY_FILL, zorder=1)
+        frame.draw_between(panel, x, about, frame.BAND, color=HETEROGENEITY_FILL, zorder=1)
     draw_uncertainty(panel, x, drawn.interval, drawn.band, drawn.rows)
     missing = missing_mark(row)
     if missing is not None:  # such rows have no place on the axis
         last = float(row.bin_edges[-1])
         _, value, end = map(float, missing)
-        frame.draw_missing(panel, last, value, end - value, legend.MISSING)
+        frame.draw_missing(panel, last, value, end - value, frame.MISSING)
 
 
 def draw_uncertainty(
@@ -129,15 +127,15 @@ def draw_uncertainty(
     Where both are, what lies between their ends is darker. An interval that holds the model is an
     area, and that of the rows a dark one within it.
     """
+    if interval is not None and rows is not None:
+        frame.draw_area(panel, x, *interval)
+        frame.draw_area(panel, x, *rows, dark=True)
+        interval = None
     for ends, how in (
         (interval, {"linewidth": 1.0, "linestyle": frame.DASHES}),
         (band, {"linewidth": 0.7}),
     ):
         if ends is None:
-            continue
-        if ends is interval and rows is not None:
-            frame.draw_area(panel, x, *interval)
-            frame.draw_area(panel, x, *rows, dark=True)
             continue
         light: dict[str, Any] = {"color": frame.UNCERTAINTY_LIGHT, "alpha": 0.35, "zorder": 1.5}
         frame.draw_between(panel, x, ends.ends, **light)
@@ -159,26 +157,18 @@ def ends_of(interval: Interval) -> FloatArray:
     return np.asarray(interval.transpose("ci_bound", ...).values, dtype=np.float64)
 
 
-def interval_label(interval: Interval) -> str:
-    """What an interval is; of a curve whose zero is another than its mean, the zero too."""
+def interval_label(interval: Interval, words: str = "") -> str:
+    """The level of an interval or band with the ``words``; without them what an interval is.
+
+    That of a curve whose zero is another than its mean says the zero too.
+    """
+    if words:
+        return f"{frame.level_text(interval)} {words}"
     target = str(interval.attrs.get("target", "curve")).partition(", math")[0]
-    source = legend.source_suffix(str(interval.attrs.get("source", "rows")))
+    source = frame.source_suffix(str(interval.attrs.get("source", "rows")))
     zero = "" if target.startswith(USUAL_ZERO) else f": {target}"
-    text = f"{legend.level_text(interval)} {legend.CURVE_INTERVAL}{source}{zero}"
-    return textwrap.fill(text, legend.LEGEND_WIDTH)
-
-
-def band_label(band: Interval) -> str:
-    """Label for a simultaneous band."""
-    return f"{legend.level_text(band)} {legend.CURVE_BAND}"
-
-
-def rows_label(interval: Interval) -> str:
-    """Label for the part of an interval that is due to the rows."""
-    return f"{legend.level_text(interval)} {legend.ROWS_INTERVAL}"
-
-
-# --- levels ---------------------------------------------------------------------------------------
+    text = f"{frame.level_text(interval)} {frame.CURVE_INTERVAL}{source}{zero}"
+    return textwrap.fill(text, frame.LEGEND_WIDTH)
 
 
 def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
@@ -186,7 +176,7 @@ def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
     number, curve = row.edges, row["curve"].values
     frame.draw_zero(panel, color=frame.AVERAGE, linewidth=0.8, zorder=2)
     outline: dict[str, Any] = {"edgecolor": frame.AVERAGE, "linewidth": 0.8}
-    panel.bar(number, curve, BAR_WIDTH, color=LEVEL_FILL, label=legend.AT_LEVEL, **outline)
+    panel.bar(number, curve, BAR_WIDTH, color=LEVEL_FILL, label=frame.AT_LEVEL, **outline)
     # The wider of two intervals is thinner, so that both are visible.
     whole = UNCERTAINTY if drawn.rows is None else frame.UNCERTAINTY_LIGHT
     for ends, width, cap, colour in (
@@ -266,10 +256,9 @@ def keep_to_rows(
     for panel in panels:
         panel.set_xlim(*np.where(ends == whole, ends + margin, ends))
         for stretch in stretches:
-            panel.axvspan(*stretch, zorder=6, gid=legend.OURS, **pale)
-    units = str(row["feature_units"].values) if "feature_units" in row else ""
-    texts = axis_texts(whole, units)
-    how: dict[str, Any] = {"va": "top", "fontsize": "x-small", "zorder": 7, "gid": legend.OURS}
+            panel.axvspan(*stretch, zorder=6, gid=frame.OURS, **pale)
+    texts = axis_texts(whole, units_in(row))
+    how: dict[str, Any] = {"va": "top", "fontsize": "x-small", "zorder": 7, "gid": frame.OURS}
     how["transform"] = first.transAxes
     if ends[0] != whole[0]:
         first.text(0, 1, f"← from {texts[0]}", ha="left", **how)
@@ -289,15 +278,14 @@ def common_limits(
             continue
         x, curve, spread, *about = curve_drawn(row)
         missing = missing_mark(row)
-        ends.extend(() if missing is None else missing[np.isfinite(missing)])
+        ends.extend(() if missing is None else missing)
         wide = spread_as == "band" and not row.is_categorical
         lines = [curve, *([curve - spread, curve + spread] if wide else [])]
         lines += [end for part in about if part is not None for end in part.ends]
         sight = axis_ends(row, percentiles)
         in_sight = (x >= sight[0]) & (x <= sight[1])
         for line in lines:
-            at_ends = np.interp(sight, x, line)
-            ends.extend(each for each in (*line[in_sight], *at_ends) if np.isfinite(each))
+            ends.extend([*line[in_sight], *np.interp(sight, x, line)])
     return _with_room(ends)
 
 
@@ -313,17 +301,15 @@ def bin_limits(
     about = [effect + side for side in sides]
     about += [ends_of(row[name]) for name in ("effect_ci", "effect_band") if name in row]
     for part in about:
-        in_bins = part[..., in_sight]
-        ends.extend(in_bins[np.isfinite(in_bins)])
+        ends.extend(part[..., in_sight].ravel())
     return _with_room(ends)
 
 
 def _with_room(ends: Sequence[float]) -> tuple[float, float] | None:
-    """Limits with some room about the least and the largest of numbers; None if they are equal."""
-    low, high = min(ends), max(ends)
-    if low == high:
-        return None
-    return low - 0.05 * (high - low), high + 0.05 * (high - low)
+    """Limits with some room about the known ones of some numbers; None if these are equal."""
+    finite = [end for end in ends if np.isfinite(end)]
+    low, high = min(finite), max(finite)
+    return None if low == high else (low - 0.05 * (high - low), high + 0.05 * (high - low))
 
 
 # --- where the rows are ---------------------------------------------------------------------------
@@ -360,7 +346,7 @@ def draw_histogram(panel: Axes, row: FeatureResult) -> None:
     share = np.diff(np.interp(at_edges, edges, below))
     height, place = HEIGHT * share / share.max(), panel.get_xaxis_transform()
     how: dict[str, Any] = {"fill": True, "color": ROWS_FILL, "linewidth": 0, "zorder": 0.3}
-    panel.add_patch(StepPatch(height, at_edges, transform=place, gid=legend.OURS, **how))
+    panel.add_patch(StepPatch(height, at_edges, transform=place, gid=frame.OURS, **how))
 
 
 def _rows_below(row: FeatureResult) -> tuple[FloatArray, FloatArray] | None:
@@ -413,7 +399,7 @@ def bin_lines(row: FeatureResult, narrow: float = NARROW_BIN) -> FloatArray:
 def _draw_lines(panel: Axes, ends: FloatArray, linewidth: float) -> None:
     """Draw a line for every effect that is known."""
     how: dict[str, Any] = {"colors": frame.AVERAGE, "capstyle": "butt", "zorder": 4}
-    frame.add(panel, LineCollection(list(ends), linewidths=linewidth, **how), legend.BIN)
+    frame.add(panel, LineCollection(list(ends), linewidths=linewidth, **how), frame.BIN)
 
 
 def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
@@ -421,13 +407,13 @@ def draw_pieces(panel: Axes, row: FeatureResult, line: float) -> None:
 
     The heterogeneity may have bins of its own: then it is drawn between their edges, too.
     """
-    ends, label = bin_lines(row, narrow=0.0), legend.BIN_SPREAD
+    ends, label = bin_lines(row, narrow=0.0), frame.BIN_SPREAD
     spread = row["heterogeneity"].values[row["effect"].notnull().values]
     _draw_lines(panel, ends, linewidth=1.8)
     pieces = row.spread_pieces()
     if pieces is not None:
         x = np.column_stack([pieces.edges[:-1], pieces.edges[1:]])
-        ends, label = np.stack([x, pieces.effect], axis=-1), legend.OWN_SPREAD
+        ends, label = np.stack([x, pieces.effect], axis=-1), frame.OWN_SPREAD
         spread = pieces.spread
     finite = np.isfinite(ends).all(axis=(1, 2)) & np.isfinite(spread)
     if finite.any():
@@ -452,23 +438,23 @@ def draw_bins(panel: Axes, row: FeatureResult, *, bars: bool = False) -> None:
         mean, spread = row["effect"].values, row["heterogeneity"].values
         panel.bar(middle, mean, width, color=LEVEL_FILL, zorder=1)
         how: dict[str, Any] = {"ecolor": HETEROGENEITY, "capsize": 2.0, "zorder": 3}
-        frame.draw_whiskers(panel, middle, mean, spread, 1.0, label=legend.BIN_SPREAD, **how)
+        frame.draw_whiskers(panel, middle, mean, spread, 1.0, label=frame.BIN_SPREAD, **how)
     ends = bin_lines(row)
     _draw_lines(panel, ends, linewidth=1.6)
     bins = with_rows_alone(row.dataset.isel(bin=row["effect"].notnull().values))
     for name, colour, text in (
-        ("effect_ci", frame.UNCERTAINTY_LIGHT, legend.BIN_INTERVAL),
-        ("effect_ci_rows", UNCERTAINTY, legend.BIN_ROWS),
+        ("effect_ci", frame.UNCERTAINTY_LIGHT, frame.BIN_INTERVAL),
+        ("effect_ci_rows", UNCERTAINTY, frame.BIN_ROWS),
     ):
         if name in bins:
             outlines, fill = _interval_areas(bins, name, ends), to_rgba(colour, 0.6)
             areas = PolyCollection(outlines, facecolors=fill, linewidths=0, zorder=2)
-            frame.add(panel, areas, f"{legend.level_text(bins['effect_ci'])} {text}")
+            frame.add(panel, areas, f"{frame.level_text(bins['effect_ci'])} {text}")
     if "effect_band" in bins:
         shift = ends_of(bins["effect_band"]) - bins["effect"].values
         bounds = np.concatenate([ends + np.array([0, 1]) * by[:, None, None] for by in shift])
         band = LineCollection(list(bounds), colors=UNCERTAINTY, linewidths=0.7, zorder=2.5)
-        frame.add(panel, band, f"{legend.level_text(bins['effect_band'])} {legend.BIN_BAND}")
+        frame.add(panel, band, f"{frame.level_text(bins['effect_band'])} {frame.BIN_BAND}")
     panel.autoscale_view(scalex=False)
 
 

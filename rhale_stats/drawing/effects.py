@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import check_choice, check_percentiles
-from rhale_stats.drawing import curve, frame, legend, profile
+from rhale_stats.drawing import curve, frame, profile
 from rhale_stats.drawing.frame import UNCERTAINTY, Content, GivenAxes, Panels
 from rhale_stats.drawing.rows import draw_row_bars, draw_violins, rows_of
 from rhale_stats.effects.comparison import relative_to
@@ -20,7 +20,7 @@ from rhale_stats.effects.intervals import with_own_intervals
 from rhale_stats.effects.sizes import largest
 from rhale_stats.ensembles import labelled
 from rhale_stats.ensembles.intervals import WORDS, confint
-from rhale_stats.profiles.data import check_profile
+from rhale_stats.profiles.data import check_profile, one_profile
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
@@ -38,9 +38,6 @@ from rhale_stats.schema.validation import validated
 
 # Maximum number of features drawn together.
 MAX_FEATURES = 24
-
-
-# --- plot of one feature --------------------------------------------------------------------------
 
 
 @validated
@@ -180,7 +177,8 @@ def plot_effect(
         return _plot_ensemble(effect, feature, ax)
     if PROFILE.holds(effect):
         only = None if ax is None else frame.given_axes(ax, 1, "one for a profile")[0]
-        drawn = frame.as_array([profile.plot_profile(effect, feature, only, reference=reference)])
+        panel = profile.plot_profile(effect, feature, only, reference=reference)
+        drawn = np.array([panel], dtype=object)
         if percentiles != curve.INNER:
             profile.keep_to_rows_of(drawn, effect, [feature], percentiles)
         return drawn
@@ -233,9 +231,6 @@ def plot_effect(
         curve.keep_to_rows(panels, row, percentiles)
         curve.draw_histogram(upper, row)
     return panels
-
-
-# --- plots of several features or outputs ---------------------------------------------------------
 
 
 @validated
@@ -315,15 +310,22 @@ def plot_effects(
         effect = check_profile(effect) if is_profile else check_effect(effect)
     names = feature_names(effect)
     limited = features is None and ax is None and len(names) > max_features
-    if features is None and ax is None:
-        features = _largest(effect, max_features)
+    if features is None and ax is None and of_models:
+        order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
+        features = [names[position] for position in order[:max_features]]
+    elif features is None and ax is None:
+        features = largest(effect, max_features)
     positions = positions_of(features, names)
     if not positions:
         raise ValueError("features must name at least one feature; got none.")
     for name in reference:
         position_of(name, names, "reference")
     if is_profile:
-        drawn = profile.plot_profiles(effect, positions, n_columns, ax, reference)
+        relative = [
+            profile.checked_reference(effect, position, reference.get(names[position]))
+            for position in positions
+        ]
+        drawn = profile.draw_profiles(relative, n_columns, ax, "one a feature")
         if percentiles != curve.INNER:
             profile.keep_to_rows_of(drawn, effect, positions, percentiles)
         if limited:
@@ -336,9 +338,11 @@ def plot_effects(
         titles = [label_of(effect, row.name) for row in models]
     else:
         shown = with_own_intervals(effect.isel(feature=positions))
+        single = [shown.isel(feature=[number]) for number in range(len(positions))]
+        values = [reference.get(names[position]) for position in positions]
         rows = [
-            _relative(shown, number, reference.get(names[position]))
-            for number, position in enumerate(positions)
+            one_feature(each if value is None else relative_to(each, value), 0)
+            for each, value in zip(single, values, strict=True)
         ]
         draw = _drawing(rows, spread, percentiles)
         titles = [_title(row) for row in rows]
@@ -409,18 +413,22 @@ def plot_outputs(
             f"effect must have the dimension output, of several classes or targets; this one is "
             f"of {result.attrs.get('output_name', 'one output')!r} alone. Use plots.effect."
         )
+    each = [effect.isel({OUTPUT: number}) for number in range(effect.sizes[OUTPUT])]
     if is_profile:
-        return profile.plot_profile_outputs(effect, feature, n_columns=n_columns, ax=ax)
-    parts = [
-        with_own_intervals(check_effect(effect.isel({OUTPUT: number})))
-        for number in range(effect.sizes[OUTPUT])
-    ]
+        curves = [one_profile(check_profile(part), feature) for part in each]
+        panels = profile.draw_profiles(curves, n_columns, ax, "one an output")
+        for panel, row in zip(panels, curves, strict=True):
+            frame.name_axes(panel, title=str(row.attrs["output_name"]))
+            if panel.get_ylabel():
+                panel.set_ylabel("mean output" if row.attrs["centering"] == "none" else "effect")
+        return panels
+    parts = [with_own_intervals(check_effect(part)) for part in each]
     name = feature_names(effect)[feature_position(effect, feature)]
     x, units = frame.feature_label(effect, name), units_of(effect, name)
     draw = _drawing([one_feature(part, feature) for part in parts], spread, curve.INNER)
     contents = [
-        Content(each, str(part.attrs["output_name"]), x, units, frame.output_label(part))
-        for each, part in zip(draw, parts, strict=True)
+        Content(draw_row, str(part.attrs["output_name"]), x, units, frame.output_label(part))
+        for draw_row, part in zip(draw, parts, strict=True)
     ]
     return frame.draw_grid(contents, n_columns, ax, "one an output", y="effect")
 
@@ -442,22 +450,6 @@ def _drawing(
             panel.set_ylim(*limits)
 
     return [partial(draw, row=row) for row in rows]
-
-
-def _largest(effect: xr.Dataset, most: int) -> list[str]:
-    """The features of largest importance."""
-    if not ENSEMBLE.holds(effect):
-        return largest(effect, most)
-    names = feature_names(effect)
-    order = np.argsort(-np.nan_to_num(labelled.size_of(effect)), kind="stable")
-    return [names[position] for position in order[:most]]
-
-
-def _relative(effect: xr.Dataset, number: int, value: Any) -> FeatureResult:
-    """One feature, relative to a value of it where one is given."""
-    if value is None:
-        return one_feature(effect, number)
-    return one_feature(relative_to(effect.isel(feature=[number]), value), 0)
 
 
 def _title(row: FeatureResult) -> str:
@@ -495,7 +487,7 @@ def _refuse_of_models(reference: object, percentiles: tuple[float, float]) -> No
 def _with_intervals(ensemble: xr.Dataset) -> xr.Dataset:
     """With intervals, which are made if there are none."""
     ensemble = labelled.check_ensemble(ensemble)
-    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, legend.LEVEL, None)
+    return ensemble if "curve_ci" in ensemble else confint(ensemble, None, frame.LEVEL, None)
 
 
 def _plot_ensemble(ensemble: xr.Dataset, feature: str | int, ax: GivenAxes) -> Panels:
@@ -533,7 +525,7 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
     interval = dataset[f"{name}_ci"].isel(feature=0)
     ends = curve.ends_of(interval)
     words = WORDS.get(str(interval.attrs.get("ci_kind")), "spread of the models")
-    text = f"{legend.level_text(interval)} {words},\npointwise"
+    text = f"{frame.level_text(interval)} {words},\npointwise"
     frame.draw_zero(panel)
     label = TOTAL if of_rows is not None or row.levels else TOTAL.partition(":")[0]
     errors = ((total, LIGHT, 2.0, label), (of_rows, DARK, 5.0, OF_ROWS))
@@ -546,7 +538,7 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
                 look = {"alpha": opacity + 0.2 if error is total else opacity, "label": label}
                 frame.draw_whiskers(panel, z, value, error, width, zorder=2, **look)
         how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 4, "zorder": 4}
-        panel.plot(z, value, "o", label=ESTIMATES[name], gid=legend.OURS, **how)
+        panel.plot(z, value, "o", label=ESTIMATES[name], gid=frame.OURS, **how)
         panel.set_xticks(z, row.levels, parse_math=False)
         panel.margins(x=0.1)
         return
@@ -563,5 +555,5 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
     frame.draw_ends(panel, z, ends, text, **dashed)
     if f"{name}_band" in dataset:
         band = dataset[f"{name}_band"].isel(feature=0)
-        text = f"{legend.level_text(band)} band,\nsimultaneous over the axis"
+        text = f"{frame.level_text(band)} band,\nsimultaneous over the axis"
         frame.draw_ends(panel, z, curve.ends_of(band), text, linewidth=0.7, zorder=3)

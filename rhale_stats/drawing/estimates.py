@@ -13,10 +13,10 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from rhale_stats.answers import sentences
-from rhale_stats.answers.numbers import AnswerLine, lines_of, listed
 from rhale_stats.answers.printed import rows_cell
+from rhale_stats.answers.sentences import AnswerLine, lines_of, listed
 from rhale_stats.arguments.times import unit_word
-from rhale_stats.drawing import curve, frame, legend
+from rhale_stats.drawing import curve, frame
 from rhale_stats.effects.sizes import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number
 from rhale_stats.printing.text import output_text
@@ -34,15 +34,13 @@ from rhale_stats.schema.kinds import ENSEMBLE
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import EFFECT_VARIABLES
 
-# --- forest plot ----------------------------------------------------------------------------------
-
 
 @validated
 def plot_forest(
     effect: xr.Dataset,
     what: str = "average_effect",
     *,
-    level: float = legend.LEVEL,
+    level: float = frame.LEVEL,
     ax: Axes | None = None,
 ) -> Axes:
     """Forest plot: one number per feature with its interval, the largest at the top.
@@ -128,31 +126,28 @@ def _filled(template: str, output_units: str, feature_units: str) -> str:
 
 def _draw_forest(panel: Axes, forest: ForestData, level: float, null: float = 0.0) -> None:
     place = np.arange(len(forest.order), dtype=np.float64)
-    panel.axvline(null, color=frame.REFERENCE, linewidth=0.6, zorder=0.5, gid=legend.OURS)
-    source, percent = legend.source_suffix(forest.source), f"{100 * level:g} %"
+    panel.axvline(null, color=frame.REFERENCE, linewidth=0.6, zorder=0.5, gid=frame.OURS)
+    source, percent = frame.source_suffix(forest.source), f"{100 * level:g} %"
     whole = frame.UNCERTAINTY if forest.rows is None else frame.UNCERTAINTY_LIGHT
     for ends, colour, zorder, text in (
-        (forest.interval, whole, 2.0, f"{legend.EACH}\n{forest.method}{source}"),
-        (forest.rows, frame.UNCERTAINTY, 2.1, f"{legend.ROWS_EACH}\n{forest.method}{legend.GIVEN}"),
+        (forest.interval, whole, 2.0, f"{frame.EACH}\n{forest.method}{source}"),
+        (forest.rows, frame.UNCERTAINTY, 2.1, f"{frame.ROWS_EACH}\n{forest.method}{frame.GIVEN}"),
     ):
         if ends is not None:
             # The interval need not contain the estimate.
             middle, half = ends.mean(axis=0), np.diff(ends, axis=0)[0] / 2
             how: dict[str, Any] = {"xerr": half, "ecolor": colour, "zorder": zorder}
             frame.draw_whiskers(panel, middle, place, None, 2.2, label=f"{percent} {text}", **how)
-    label = legend.ESTIMATE
+    label = frame.ESTIMATE
     if forest.chains is not None:
-        label, below = legend.REPLICATES, np.repeat(place + 0.25, len(forest.chains))
-        how = {"color": frame.REFERENCE, "markersize": 5, "zorder": 1, "label": legend.CHAIN}
+        label, below = frame.REPLICATES, np.repeat(place + 0.25, len(forest.chains))
+        how = {"color": frame.REFERENCE, "markersize": 5, "zorder": 1, "label": frame.CHAIN}
         panel.plot(forest.chains.T.ravel(), below, "|", **how)
     how = {"color": frame.AVERAGE, "markersize": 4, "zorder": 3, "label": label}
     panel.plot(forest.point, place, "o", **how)
     for number in np.flatnonzero(np.isnan(forest.point)):
-        text = legend.UNORDERED if forest.unordered[number] else legend.NO_VALUE
+        text = frame.UNORDERED if forest.unordered[number] else frame.NO_VALUE
         frame.beside(panel, text, 0.5, place[number], ha="center", color="0.4")
-
-
-# --- difference of two curves ---------------------------------------------------------------------
 
 
 DRAWN = ("feature", "difference", "difference_ci", "difference_band", "grid_value", "p_value")
@@ -204,7 +199,7 @@ def plot_compare(comparison: xr.Dataset, feature: str | int, ax: Axes | None = N
         if row.sizes["grid"]:
             _draw_difference(panel, row)
         else:
-            frame.say_empty([panel], legend.NO_RANGE)
+            frame.say_empty([panel], frame.NO_RANGE)
     return panel
 
 
@@ -212,10 +207,11 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
     x, difference = row["grid_value"].values, row["difference"].values
     frame.draw_zero(panel, linewidth=0.8)
     line: dict[str, Any] = {"color": frame.AVERAGE, "linewidth": 1.4, "zorder": 3}
-    panel.plot(x, difference, label=legend.DIFFERENCE, **line)
+    panel.plot(x, difference, label=frame.DIFFERENCE, **line)
     interval, band = row["difference_ci"], row["difference_band"]
     pointwise = curve.Ends(curve.ends_of(interval), curve.interval_label(interval))
-    simultaneous = curve.Ends(curve.ends_of(band), curve.band_label(band))
+    text = curve.interval_label(band, frame.CURVE_BAND)
+    simultaneous = curve.Ends(curve.ends_of(band), text)
     curve.draw_uncertainty(panel, x, pointwise, simultaneous)
     panel.margins(x=0.02)
     if interval.attrs.get("ci_kind", "confidence") != "confidence":
@@ -229,13 +225,16 @@ def _draw_difference(panel: Axes, row: xr.Dataset) -> None:
     frame.note(panel, text)
 
 
-# --- pictures of an explanation -------------------------------------------------------------------
-
-
 # Features of a figure: a line each, or a panel each.
 MAX_LINES, MAX_PANELS = 20, 12
 # Labels of the marks.
 IN_DATA, IN_MODEL = "in the data", "in the model"
+# What stands beside a line in place of what rows differ by.
+ROWS_DIFFER = {
+    **dict.fromkeys(("hardly", "?"), ""),
+    "yes": "rows differ",
+    "model only": "rows differ in the model only",
+}
 
 
 @validated
@@ -296,15 +295,15 @@ def plot_summary(
     lines, delta = lines_of(answers), sentences.threshold_of(answers.attrs)
     shown = lines[:MAX_LINES]
     with frame.one_panel(ax, (7.2, _height(len(shown)))) as panel:
-        grey: dict[str, Any] = {"color": frame.REFERENCE, "gid": legend.OURS}
+        grey: dict[str, Any] = {"color": frame.REFERENCE, "gid": frame.OURS}
         panel.axvspan(-delta, delta, alpha=0.25, linewidth=0, zorder=0.2, **grey)
         panel.axvline(0, linewidth=0.6, zorder=0.5, **grey)
         _draw_changes(panel, shown, f"{100 * float(tree.attrs['level']):g} % interval")
         panel.set_yticks(np.arange(len(shown)), [_named(line) for line in shown], parse_math=False)
         panel.set_ylim(len(shown) - 0.4, -0.6)
-        for place, line in enumerate(shown):
+        for place, cell in enumerate(map(rows_cell, shown)):
             how: dict[str, Any] = {"color": frame.HETEROGENEITY, "parse_math": False}
-            frame.beside(panel, _rows_text(line), 1.02, place, **how)
+            frame.beside(panel, ROWS_DIFFER.get(cell, f"rows differ {cell}"), 1.02, place, **how)
         output = str(answers.attrs.get("output_name", "output"))
         about = f"change of {output} between the two values"
         texts = [with_units(about, sentences.units_of(answers.attrs).strip())]
@@ -325,15 +324,6 @@ def _named(line: AnswerLine) -> str:
     """A feature with the two values between which it moves."""
     name = _short(line)
     return f"{name}\n{line.usual_from} → {line.usual_to}" if line.usual_to else name
-
-
-def _rows_text(line: AnswerLine) -> str:
-    """By what the effects of rows differ, in words; empty where they hardly do."""
-    cell = rows_cell(line)
-    if cell in ("hardly", "?"):
-        return ""
-    words = {"yes": "", "model only": " in the model only"}
-    return f"rows differ{words.get(cell, f' {cell}')}"
 
 
 def _height(n_lines: int) -> float:
@@ -439,9 +429,9 @@ def _draw_outcome(panel: Axes, places: xr.Dataset) -> None:
     low, high = places["residual_ci"].transpose("ci_bound", "place").values
     half = np.nan_to_num((high - low) / 2)
     line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 1.4, "markersize": 6}
-    line |= {"alpha": 0.8, "zorder": 2, "gid": legend.OURS, "label": legend.PREDICTED}
+    line |= {"alpha": 0.8, "zorder": 2, "gid": frame.OURS, "label": frame.PREDICTED}
     panel.plot(x, predicted, "D" if levels.any() else "-", **line)
-    dots: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 3.5, "label": legend.OBSERVED}
+    dots: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 3.5, "label": frame.OBSERVED}
     dots |= {"ecolor": frame.UNCERTAINTY, "elinewidth": 1.0, "zorder": 3}
     panel.errorbar(x, observed, yerr=half, fmt="o", **dots)
     if levels.any():

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.curve import curve_drawn, ends_of
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.effects.comparison import relative_to
@@ -24,7 +24,7 @@ from rhale_stats.profiles.data import check_profile, levels_in
 from rhale_stats.profiles.inference import confint, one_relative
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.dimensions import OUTPUT, REGION
-from rhale_stats.schema.feature_result import FeatureResult, Result, one_feature
+from rhale_stats.schema.feature_result import Result, one_feature
 from rhale_stats.schema.features import (
     feature_names,
     feature_position,
@@ -157,9 +157,12 @@ def _curves(name: str, effect: object, features: Any, reference: Mapping[str, An
     if isinstance(effect, xr.Dataset):
         for dim in (OUTPUT, REGION):
             if dim in effect.dims:
+                labels = effect[dim].values if dim in effect.coords else range(effect.sizes[dim])
+                if dim == REGION and "region_rule" in effect.coords:
+                    labels = effect["region_rule"].values
                 return [
-                    curve._replace(place={**curve.place, dim: entry})
-                    for number, entry in enumerate(_names(effect, dim))
+                    curve._replace(place={**curve.place, dim: str(label)})
+                    for number, label in enumerate(labels)
                     for curve in _curves(name, effect.isel({dim: number}), features, reference)
                 ]
     profile = PROFILE.holds(effect)
@@ -176,35 +179,19 @@ def _curves(name: str, effect: object, features: Any, reference: Mapping[str, An
         value = reference.get(names[position])
         place = {FEATURE: label_of(whole, names[position]), EFFECT: name, OUTPUT: "", REGION: ""}
         if profile:
-            points = _of_profile(one_relative(whole, names[position], value))
-        else:
-            single = with_own_intervals(whole.isel(feature=[position]))
-            single = single if value is None else relative_to(single, value)
-            points = _of_effect(one_feature(single, 0))
-        curves.append(_Curve(place, *points))
+            data = one_relative(whole, names[position], value)
+            x, y = data["grid_value"].values, data["curve"].values
+            curves.append(_Curve(place, data, x, y, ends_of(data["curve_ci"]), levels_in(data)))
+            continue
+        single = with_own_intervals(whole.isel(feature=[position]))
+        row = one_feature(single if value is None else relative_to(single, value), 0)
+        points = NO_POINTS
+        if row.sizes["bin"]:
+            x, y, _, interval, *_ = curve_drawn(row)
+            ends = np.full((2, len(x)), np.nan) if interval is None else interval.ends
+            points = x, y, ends, level_names(row) if row.is_categorical else []
+        curves.append(_Curve(place, row, *points))
     return curves
-
-
-def _of_profile(data: xr.Dataset) -> tuple[Any, ...]:
-    """A profile of one feature, the points of its curve, their interval and levels."""
-    x, value = data["grid_value"].values, data["curve"].values
-    return data, x, value, ends_of(data["curve_ci"]), levels_in(data)
-
-
-def _of_effect(data: FeatureResult) -> tuple[Any, ...]:
-    """Effects of one feature, the points of its curve, their interval and levels."""
-    if not data.sizes["bin"]:
-        return data, *NO_POINTS
-    drawn, levels = curve_drawn(data), level_names(data) if data.is_categorical else []
-    ends = np.full((2, len(drawn.x)), np.nan) if drawn.interval is None else drawn.interval.ends
-    return data, drawn.x, drawn.value, ends, levels
-
-
-def _names(effect: xr.Dataset, dim: str) -> list[str]:
-    labels = effect[dim].values if dim in effect.coords else np.arange(effect.sizes[dim])
-    if dim == REGION and "region_rule" in effect.coords:
-        labels = effect["region_rule"].values
-    return [str(label) for label in labels]
 
 
 def _dimensions(curves: list[_Curve], named: dict[str, str | None]) -> dict[str, str]:
@@ -276,9 +263,9 @@ def _drawn(curves: list[_Curve], by: Mapping[str, str], n_columns: int, ax: Give
         else:
             frame.name_axes(panels[0], y=label)
         if 1 < len(hues) <= MAX_ENTRIES:
-            handles = legend.handles_in(panels)
+            handles = frame.handles_in(panels)
             handles = {entry: handles[entry] for entry in hues if entry in handles}
-            legend.figure_legend(figure, handles, handles, len(hues))
+            frame.figure_legend(figure, handles, handles, len(hues))
         elif len(hues) > MAX_ENTRIES:
             _name_lines(panels[-1])
     return panels

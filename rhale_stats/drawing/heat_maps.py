@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.frame import HETEROGENEITY, sns
-from rhale_stats.drawing.legend import source_suffix
+from rhale_stats.drawing.frame import HETEROGENEITY, sns, source_suffix
 from rhale_stats.drawing.rows import SHADES
 from rhale_stats.h_statistics.tables import WHOLE
 from rhale_stats.profiles.data import pair_of
 from rhale_stats.regional.tables import loss_text
 from rhale_stats.schema.checks import check_dataset, check_variables
 from rhale_stats.schema.curves import interpolation
-from rhale_stats.schema.dimensions import with_part_facts
+from rhale_stats.schema.dimensions import check_one_part, with_part_facts
 from rhale_stats.schema.features import label_of, with_units
 from rhale_stats.schema.kinds import SURFACE
 from rhale_stats.schema.validation import validated
@@ -87,7 +86,7 @@ def plot_h_statistics(
     ['x1', 'x2', 'x0']
     """
     check_variables(statistics, "statistics", ("h2_overall",), "h_statistic(model, X)")
-    frame.check_one_output(statistics, "statistics")
+    check_one_part(statistics, "statistics")
     statistics = with_part_facts(statistics)
     pairs = "h2_pairwise" in statistics
     shares = bool(statistics.attrs["normalize"])
@@ -213,9 +212,6 @@ def _share(value: float) -> str:
     return OVER if value > WHOLE else f"{100 * value:.3g} %"
 
 
-# --- plot of the columns that condition each effect -----------------------------------------------
-
-
 # Mark of pairs without an allowed split; the pair of a feature with itself stays empty.
 NOT_ALLOWED = "–"
 
@@ -295,9 +291,6 @@ def _draw_drops(panel: Axes, matrix: xr.Dataset, marked: NDArray[np.bool_]) -> N
     frame.name_axes(panel, "split by", "effect of")
 
 
-# --- surfaces -------------------------------------------------------------------------------------
-
-
 # Colours of the output below, at and above the sum of both main effects.
 DIVERGING = LinearSegmentedColormap.from_list(
     "second order",
@@ -357,7 +350,7 @@ def plot_surface(surface: xr.Dataset, ax: Axes | None = None, *, contour: bool =
             f"surface must be the Dataset that ale2(model, X, features) returns; this one has "
             f"{', '.join(map(str, surface.data_vars))} over {', '.join(map(str, surface.dims))}."
         )
-    frame.check_one_output(surface, "surface")
+    check_one_part(surface, "surface")
     surface = with_part_facts(surface)
     if contour and any(is_categorical(surface, side) for side in "ab"):
         raise ValueError("contour must be False with a categorical feature: levels have no height.")
@@ -397,7 +390,7 @@ def draw_pair(panel: Axes, row: xr.Dataset) -> None:
 
 
 def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray[np.bool_]:
-    """Draw the map; return where it is hatched."""
+    """Draw the map, with dots where 0 is outside the band; return where it is hatched."""
     name = "surface" if "surface" in surface else "difference"
     values = surface[name].values
     least = frame.ERRORS_SHOWN * float(surface["second_difference_error"])
@@ -412,18 +405,28 @@ def _draw_surface(panel: Axes, surface: xr.Dataset, *, contour: bool) -> NDArray
     # Cells beside an unknown corner are unknown.
     fine[a @ np.where(np.isnan(values), 0.0, 1.0) @ b.T < 1 - 1e-9] = np.nan
     mesh = panel.pcolormesh(sides[0], sides[1], fine.T, rasterized=True, **colours)
+    how: dict[str, Any]
     if contour:
-        how: dict[str, Any] = {"levels": CONTOURS, "colors": "0.25", "linewidths": 0.7}
+        how = {"levels": CONTOURS, "colors": "0.25", "linewidths": 0.7}
         lines = panel.contour(along[0], along[1], fine.T, **how)
         panel.clabel(lines, fontsize="x-small")
     empty = np.zeros((len(bounds[0]) - 1, len(bounds[1]) - 1), dtype=bool)
     if "x_a" in surface:
-        empty = _empty(surface, bounds)
+        empty[:] = True
+        empty[places_of(surface, "a"), places_of(surface, "b")] = False
         _draw_rug(panel, surface)
     elif name == "difference":
         empty = _unshared(surface)
-        _draw_dots(panel, surface, centres)
-    _hatch(panel, empty, bounds)
+        low, high = surface["difference_band"].values.transpose(2, 0, 1)
+        with np.errstate(invalid="ignore"):
+            outside = np.nonzero((low > 0) | (high < 0))
+        x, y = centres[0][outside[0]], centres[1][outside[1]]
+        panel.scatter(x, y, s=9, color="0.15", zorder=4, clip_on=False)
+    how = {"fill": False, "hatch": HATCH, "linewidth": 0, "edgecolor": "0.55"}
+    for k, m in zip(*np.nonzero(empty), strict=True):
+        corner = (bounds[0][k], bounds[1][m])
+        width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
+        panel.add_patch(Rectangle(corner, width, height, **how))
     for side, letter, centre in zip("ab", "xy", centres, strict=True):
         if is_categorical(surface, side):
             labels = [str(level) for level in surface[f"edge_{side}"].values]
@@ -452,22 +455,6 @@ def _axis(surface: xr.Dataset, side: str) -> tuple[NDArray[np.float64], ...]:
     return edges, edges, points, ends
 
 
-def _hatch(panel: Axes, empty: NDArray[np.bool_], bounds: Sequence[NDArray[np.float64]]) -> None:
-    """Hatch places without rows."""
-    how: dict[str, Any] = {"fill": False, "hatch": HATCH, "linewidth": 0, "edgecolor": "0.55"}
-    for k, m in zip(*np.nonzero(empty), strict=True):
-        corner = (bounds[0][k], bounds[1][m])
-        width, height = bounds[0][k + 1] - corner[0], bounds[1][m + 1] - corner[1]
-        panel.add_patch(Rectangle(corner, width, height, **how))
-
-
-def _empty(surface: xr.Dataset, bounds: Sequence[NDArray[np.float64]]) -> NDArray[np.bool_]:
-    """Cells without rows, by the bins and levels of the rows themselves."""
-    occupied = np.zeros([len(bound) - 1 for bound in bounds], dtype=bool)
-    occupied[places_of(surface, "a"), places_of(surface, "b")] = True
-    return np.asarray(~occupied)
-
-
 def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
     """Where not both surfaces have rows, in a cell or beside a level."""
     shared = comparison["supported"].values == 1
@@ -478,15 +465,6 @@ def _unshared(comparison: xr.Dataset) -> NDArray[np.bool_]:
         else:
             shared = np.delete(shared, -1, axis)
     return np.asarray(~shared)
-
-
-def _draw_dots(panel: Axes, comparison: xr.Dataset, centres: Sequence[NDArray[np.float64]]) -> None:
-    """Draw dots on corners where 0 is outside the band."""
-    band = comparison["difference_band"].values
-    with np.errstate(invalid="ignore"):
-        outside = np.nonzero((band[..., 0] > 0) | (band[..., 1] < 0))
-    x, y = centres[0][outside[0]], centres[1][outside[1]]
-    panel.scatter(x, y, s=9, color="0.15", zorder=4, clip_on=False)
 
 
 def _draw_rug(panel: Axes, surface: xr.Dataset) -> None:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from rhale_stats.answers.sentences import outputs_in
 from rhale_stats.arguments.checks import check_percentiles
 from rhale_stats.arguments.words import shown
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.frame import GivenAxes, Panels
 from rhale_stats.drawing.profile import keep_to_rows_of
 from rhale_stats.margins.tables import is_compared
@@ -226,19 +226,14 @@ def _lines(
                 public(single)(result, name, ax=panel, **options)
                 frame.name_axes(panel, frame.feature_label(result, name))
             _within(line, [result], percentiles, names)
-        _label_lines(panels, [_title(result) for result in results])
+        _label_lines(panels, [str(result.attrs.get("method", "")) for result in results])
     return panels
 
 
-def _title(result: xr.Dataset) -> str:
-    """The method of a result, in the letters that papers have."""
-    method = str(result.attrs.get("method", ""))
-    return "M-plot" if method == "m_plot" else method.replace("_", " ").upper()
-
-
-def _label_lines(panels: Panels, titles: Sequence[str]) -> None:
-    """Names of the methods at the left, one scale a line, and one legend."""
-    for line, title in zip(panels, titles, strict=True):
+def _label_lines(panels: Panels, methods: Sequence[str]) -> None:
+    """Names of the methods at the left, as papers write them; one scale a line, and one legend."""
+    for line, method in zip(panels, methods, strict=True):
+        title = "M-plot" if method == "m_plot" else method.replace("_", " ").upper()
         low, high = zip(*[panel.get_ylim() for panel in line], strict=True)
         for number, panel in enumerate(line):
             panel.set_ylim(min(low), max(high))
@@ -248,7 +243,7 @@ def _label_lines(panels: Panels, titles: Sequence[str]) -> None:
                 panel.get_legend().remove()
     for earlier in panels[0, 0].figure.legends:
         earlier.remove()
-    legend.legend_as_drawn([*panels.flat], min(panels.shape[1], 3))
+    frame.legend_as_drawn([*panels.flat], min(panels.shape[1], 3))
 
 
 def _within(
@@ -279,5 +274,5 @@ def _within(
             labelled = (name for name in features if label == name or label.startswith(f"{name} ["))
             name = next(labelled, None) if names is None else names[number]
             if name is not None:
-                keep_to_rows_of(frame.as_array([panel]), result, [name], bounds)
+                keep_to_rows_of([panel], result, [name], bounds)
     return panels

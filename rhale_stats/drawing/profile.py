@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.curve import ends_of, quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.drawing.heat_maps import draw_pair
@@ -24,9 +24,14 @@ from rhale_stats.inference.notes import is_of_both, with_rows_alone
 from rhale_stats.printing.text import holds_model, source_of
 from rhale_stats.profiles.data import check_profile, is_nominal, one_profile, pair_of
 from rhale_stats.profiles.inference import one_relative
-from rhale_stats.schema.dimensions import OUTPUT
 from rhale_stats.schema.feature_result import one_feature
-from rhale_stats.schema.features import feature_names, feature_position, units_of, with_units
+from rhale_stats.schema.features import (
+    feature_names,
+    feature_position,
+    label_of,
+    units_in,
+    with_units,
+)
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.validation import validated
 
@@ -99,9 +104,6 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             draw_shares(panel, x, comparison["weight_share"].values)
         draw_panel_legend(panel)
     return panel
-
-
-# --- plots of profiles ----------------------------------------------------------------------------
 
 
 # Maximum numbers of ICE curves and of points drawn; more would merge.
@@ -177,7 +179,7 @@ def plot_profile(
     'ICE curves, 200 of 300'
     """
     profile = check_profile(profile)
-    row = _checked_reference(profile, feature, reference)
+    row = checked_reference(profile, feature, reference)
     by = None
     if hue is not None:
         values = _values(hue, profile)
@@ -188,8 +190,8 @@ def plot_profile(
             )
         by = coloured(values, row.sizes["obs"])
     with frame.one_panel(ax, (6.4, 4.0), legend=False) as panel:
-        _label(panel, profile, row)
-        _draw(panel, profile, row, by)
+        _label(panel, row)
+        _draw(panel, row, by)
         if row.sizes["grid"] and not pair_of(row):
             draw_panel_legend(panel)
     return panel
@@ -211,7 +213,7 @@ def _values(hue: str | ArrayLike, profile: xr.Dataset) -> ArrayLike:
     return values.map(dict(enumerate(row["level"].values))).rename(hue)
 
 
-def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:
+def checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) -> xr.Dataset:
     """One feature, relative to a value; refused where the difference means nothing."""
     if reference is not None and profile.attrs["method"] == "shap_dependence":
         raise ValueError(
@@ -221,32 +223,8 @@ def _checked_reference(profile: xr.Dataset, feature: str | int, reference: Any) 
     return one_relative(profile, feature, reference)
 
 
-def plot_profiles(
-    profile: xr.Dataset,
-    positions: Sequence[int],
-    n_columns: int,
-    ax: GivenAxes,
-    reference: Mapping[str, Any],
-) -> Panels:
-    """Several features of a profile, each drawn as by `plots.profile`, with one y scale."""
-    names = feature_names(profile)
-    shown = [
-        (profile, _checked_reference(profile, position, reference.get(names[position])))
-        for position in positions
-    ]
-    return _panels(shown, n_columns, ax, "one a feature")
-
-
-def grid_quantiles(row: xr.Dataset, shares: FloatArray) -> FloatArray | None:
-    """Quantiles of the rows of one feature; None of levels, and of a constant feature."""
-    if is_nominal(row) or not row.sizes["grid"]:
-        return None
-    share = row["weight_share"].values
-    return np.asarray(np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values))
-
-
 def keep_to_rows_of(
-    panels: Panels,
+    panels: Iterable[Axes],
     result: xr.Dataset,
     features: Sequence[str | int],
     percentiles: tuple[float, float],
@@ -254,80 +232,55 @@ def keep_to_rows_of(
     """Let panels of features of a profile, or of effects, reach between percentiles of the rows."""
     shares = np.array(percentiles) / 100
     for panel, feature in zip(panels, features, strict=True):
-        if PROFILE.holds(result):
-            ends = grid_quantiles(one_profile(result, feature), shares)
-        else:
+        ends = None
+        if not PROFILE.holds(result):
             ends = quantiles_of(one_feature(result, feature), shares)
+        elif not is_nominal(row := one_profile(result, feature)) and row.sizes["grid"]:
+            share = row["weight_share"].values
+            ends = np.interp(shares, np.cumsum(share) - share / 2, row["grid_value"].values)
         if ends is not None and ends[0] < ends[1]:
             panel.set_xlim(*ends)
 
 
-def plot_profile_outputs(
-    profile: xr.Dataset,
-    feature: str | int,
-    *,
-    n_columns: int = 3,
-    ax: GivenAxes = None,
-) -> Panels:
-    """One feature of a profile of several outputs: one panel per output, with one y scale."""
-    parts = [
-        check_profile(profile.isel({OUTPUT: number})) for number in range(profile.sizes[OUTPUT])
-    ]
-    shown = [(part, one_profile(part, feature)) for part in parts]
-    panels = _panels(shown, n_columns, ax, "one an output")
-    for panel, part in zip(panels, parts, strict=True):
-        panel.set_title(str(part.attrs["output_name"]), parse_math=False)
-        if panel.get_ylabel():
-            panel.set_ylabel("mean output" if part.attrs["centering"] == "none" else "effect")
-    return panels
-
-
-def _panels(
-    shown: list[tuple[xr.Dataset, xr.Dataset]],
-    n_columns: int,
-    ax: GivenAxes,
-    what: str,
-) -> Panels:
-    """Draw profiles, each in a panel; a new figure gets one y scale and one legend."""
-    n, one_scale = len(shown), not any(pair_of(row) for _, row in shown)
+def draw_profiles(rows: Sequence[xr.Dataset], n_columns: int, ax: GivenAxes, what: str) -> Panels:
+    """Profiles as `plots.profile` draws them, with one y scale and legend in a new figure."""
+    n, one_scale = len(rows), not any(map(pair_of, rows))
     size: dict[str, Any] = {"panel": (2.6, 2.3), "room": 0.8, "sharey": one_scale}
     made = partial(frame.grid_of_panels, n, n_columns, **size)
     with frame.several_panels(ax, n, what, made, legend=False) as panels:
         width = min(n_columns, n)
-        for number, (panel, (profile, row)) in enumerate(zip(panels, shown, strict=True)):
-            _label(panel, profile, row)
+        for number, (panel, row) in enumerate(zip(panels, rows, strict=True)):
+            _label(panel, row)
             if ax is None and number % width and one_scale:
                 panel.set_ylabel("")
-            _draw(panel, profile, row)
-        if ax is None and not all(pair_of(row) for _, row in shown):
-            legend.legend_as_drawn(list(panels), 3)
+            _draw(panel, row)
+        if ax is None and not all(map(pair_of, rows)):
+            frame.legend_as_drawn(list(panels), 3)
     return panels
 
 
-def _label(panel: Axes, profile: xr.Dataset, row: xr.Dataset) -> None:
-    name = str(row["feature"].values)
-    frame.name_feature(panel, profile, name)
-    units = units_of(profile, name)
-    output, output_units = [str(profile.attrs[key]) for key in ("output_name", "output_units")]
-    label = frame.output_label(row)
-    if "reference" not in row.attrs:
-        if profile.attrs.get("ice_kind") == "derivative":
-            per = f"{output_units} per {units}" if units and output_units else ""
-            label = frame.upright(f"d {output} / d {name}", per)
-        elif profile.attrs["centering"] == "none" and profile.attrs["method"] != "shap_dependence":
-            label = frame.upright(f"mean of {output}", output_units)
+def _label(panel: Axes, row: xr.Dataset) -> None:
+    name, units = str(row["feature"].values), units_in(row)
+    frame.name_axes(panel, with_units(label_of(row, name), units))
+    frame.date_axis(panel, units)
+    label, attrs = frame.output_label(row), row.attrs
+    not_centred = attrs["centering"] == "none" and attrs["method"] != "shap_dependence"
+    if "reference" not in attrs and attrs.get("ice_kind") == "derivative":
+        label = frame.slope_label(row, name, units)
+    elif "reference" not in attrs and not_centred:
+        label = frame.upright(f"mean of {attrs['output_name']}", str(attrs["output_units"]))
     frame.name_axes(panel, y=label)
 
 
-def _draw(panel: Axes, profile: xr.Dataset, row: xr.Dataset, by: RowColours | None = None) -> None:
+def _draw(panel: Axes, row: xr.Dataset, by: RowColours | None = None) -> None:
     if not row.sizes["grid"]:
-        frame.say(panel, legend.CONSTANT)
+        frame.say(panel, frame.CONSTANT)
         panel.set_xticks([])
         return
     if pair_of(row):
         draw_pair(panel, row)
         return
-    if profile.attrs["centering"] != "none" or "reference" in row.attrs:
+    if row.attrs["centering"] != "none" or "reference" in row.attrs:
         frame.draw_zero(panel, gid=None)
     if is_nominal(row):
         _draw_levels(panel, row)
@@ -413,35 +366,32 @@ class _Error(NamedTuple):
     is_band: bool = False
 
 
-def _errors(row: xr.Dataset) -> list[_Error]:
+def _errors(row: xr.Dataset) -> Iterator[_Error]:
     """The interval, or else plus and minus the standard error; that of the rows alone; the band."""
-    curve, parts = row["curve"].values, with_rows_alone(row) if "curve_ci" in row else row
-
-    def ends(name: str) -> FloatArray:
-        if name.startswith("curve_se"):
-            return np.stack([curve - parts[name].values, curve + parts[name].values])
-        return ends_of(parts[name])
-
-    def label(name: str, text: str) -> str:
-        source = str(row[name].attrs.get("source", "rows"))
-        return f"{text}, {source}" if holds_model(source) else text
-
-    out = []
+    curve, name, text, more = row["curve"].values, "curve_se", STANDARD_ERROR, ""
+    parts, by_rows = row, "curve_se_rows" in row and is_of_both(source_of(row, "curve"))
     if "curve_ci" in row:
-        name, more = "curve_ci", ", pointwise"
-        text = f"{legend.level_text(row['curve_ci'])} interval"
+        name, text, more = (
+            "curve_ci",
+            f"{frame.level_text(row['curve_ci'])} interval",
+            ", pointwise",
+        )
+        parts = with_rows_alone(row)
         by_rows = "curve_ci_rows" in parts
-    else:
-        name, text, more = "curve_se", STANDARD_ERROR, ""
-        by_rows = "curve_se_rows" in row and is_of_both(source_of(row, "curve"))
+
+    def error(name: str, text: str, part: str = "", *, is_band: bool = False) -> _Error:
+        se, source = parts[name].values, str(parts[name].attrs.get("source", "rows"))
+        ends = np.stack([curve - se, curve + se]) if "_se" in name else ends_of(parts[name])
+        told = part != "rows" and holds_model(source)
+        return _Error(ends, f"{text}, {source}" if told else text, part, is_band)
+
     if name in row:
-        out.append(_Error(ends(name), label(name, text + more), "whole" if by_rows else ""))
+        yield error(name, text + more, "whole" if by_rows else "")
     if by_rows:
-        out.append(_Error(ends(f"{name}_rows"), f"{text}, rows alone", "rows"))
+        yield error(f"{name}_rows", f"{text}, rows alone", "rows")
     if "curve_band" in row:
-        text = f"{legend.level_text(row['curve_band'])} band, simultaneous"
-        out.append(_Error(ends("curve_band"), label("curve_band", text), is_band=True))
-    return out
+        text = f"{frame.level_text(row['curve_band'])} band, simultaneous"
+        yield error("curve_band", text, is_band=True)
 
 
 def draw_shares(panel: Axes, x: FloatArray, share: FloatArray) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.arrays.moments import FloatArray, IntArray
-from rhale_stats.drawing import frame, legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing.curve import draw_pieces
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, sns
 from rhale_stats.effects.provenance import check_no_other_model
@@ -43,7 +43,7 @@ class RowColours(NamedTuple):
         """Add entries of the legend, or a scale beside the panel."""
         for level, colour in self.levels.items():
             label = f"{self.name} {level}".strip()
-            panel.plot([], [], color=colour, linewidth=2, label=label, gid=legend.OURS)
+            panel.plot([], [], color=colour, linewidth=2, label=label, gid=frame.OURS)
         if self.ends is not None:
             scale = ScalarMappable(Normalize(*self.ends), SHADES)
             panel.figure.colorbar(scale, ax=panel, label=self.name)
@@ -132,7 +132,7 @@ def draw_violins(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     if outlines:
         fill, edge = HETEROGENEITY_FILL, HETEROGENEITY
         shapes = PolyCollection(outlines, facecolors=fill, edgecolors=edge, **how)
-        frame.add(panel, shapes, legend.VIOLIN)
+        frame.add(panel, shapes, frame.VIOLIN)
     if flat:
         frame.add(panel, LineCollection(flat, colors=HETEROGENEITY, **how))
     panel.set_autoscaley_on(True)
@@ -216,11 +216,16 @@ def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
     panel.set_xlim(edges[0] - 0.02 * span, edges[-1] + 0.02 * span)
     draw_pieces(panel, row, np.clip(0.05 * room, 0.2, 0.8))
     bins = panel.get_ylim()
-    many = len(rows.x) > legend.POINTS_DRAWN
+    many = len(rows.x) > frame.POINTS_DRAWN
     if many:
         panel.update_datalim(np.column_stack([rows.x, rows.local_effect]))
     else:
-        _draw_points(panel, rows)
+        usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
+        share = rows.weight / rows.weight.mean()
+        area = share * min(usual, LARGEST_POINT / share.max())
+        label = frame.WEIGHED if (share != share[0]).any() else frame.POINTS
+        dots: dict[str, Any] = {"color": "0.25", "alpha": 0.6, "linewidths": 0, "zorder": 3.5}
+        panel.scatter(rows.x, rows.local_effect, s=area, label=label, **dots)
     panel.autoscale_view(scalex=False)
     shorten_tails(panel, rows, bins)
     frame.enlarge(panel, frame.ERRORS_SHOWN * frame.error_text(row))
@@ -229,17 +234,8 @@ def draw_rows(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
         _draw_density(panel, rows)
         panel.set_ylim(limits)
     how: dict[str, Any] = {"colors": frame.REFERENCE, "linewidth": np.clip(0.05 * room, 0.2, 0.7)}
-    how |= {"transform": panel.get_xaxis_transform(), "zorder": 2.2, "gid": legend.OURS}
-    panel.vlines(edges, 0, 1, label=legend.EDGES, **how)
-
-
-def _draw_points(panel: Axes, rows: RowsInBins) -> None:
-    usual = float(np.clip(4000 / len(rows.x), *POINT_AREA))
-    share = rows.weight / rows.weight.mean()
-    area = share * min(usual, LARGEST_POINT / share.max())
-    label = legend.WEIGHED if (share != share[0]).any() else legend.POINTS
-    how: dict[str, Any] = {"color": "0.25", "alpha": 0.6, "linewidths": 0, "zorder": 3.5}
-    panel.scatter(rows.x, rows.local_effect, s=area, label=label, **how)
+    how |= {"transform": panel.get_xaxis_transform(), "zorder": 2.2, "gid": frame.OURS}
+    panel.vlines(edges, 0, 1, label=frame.EDGES, **how)
 
 
 def _draw_density(panel: Axes, rows: RowsInBins) -> None:
@@ -254,7 +250,7 @@ def _draw_density(panel: Axes, rows: RowsInBins) -> None:
     cells.set_array(None)
     cells.set_facecolor(_shades(weight))
     cells.set_edgecolor("face")
-    cells.set_label(legend.DENSITY)
+    cells.set_label(frame.DENSITY)
 
 
 def rows_of(
@@ -311,7 +307,7 @@ def draw_row_bars(panel: Axes, rows: RowsInBins, row: FeatureResult) -> None:
         )
     low, median, high = quantiles
     limits = [*panel.get_ylim(), np.nanmin(low), np.nanmax(high)]
-    how: dict[str, Any] = {"color": HETEROGENEITY_FILL, "zorder": 1, "label": legend.BARS}
+    how: dict[str, Any] = {"color": HETEROGENEITY_FILL, "zorder": 1, "label": frame.BARS}
     panel.bar(middle, high - low, width, low, **how)
     at_median: dict[str, Any] = {"colors": HETEROGENEITY, "linewidth": 0.8, "zorder": 1.1}
     panel.hlines(median, middle - width / 2, middle + width / 2, **at_median)

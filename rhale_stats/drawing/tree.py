@@ -121,10 +121,9 @@ def plot_regions(
     if global_effect is not None:
         whole = _global(global_effect, name)
         n_root, n_obs = int(tree["n_obs"][0]), int(one_feature(whole, 0)["n_obs"].sum())
-        is_root = n_obs in (0, n_root)
-        title = _title(
-            ROOT_RULE, n_root if is_root else n_obs, tree["loss"][0] if is_root else np.nan
-        )
+        title = _title(ROOT_RULE, n_root, tree["loss"][0])
+        if n_obs not in (0, n_root):
+            title = _title(ROOT_RULE, n_obs, np.nan)
         drawn.append(_content(whole, title, local, whole))
     for number in range(leaves.sizes["node"]):
         leaf = leaves.isel(node=number)
@@ -133,10 +132,8 @@ def plot_regions(
         in_region = np.flatnonzero(tree[ROWS].values == int(leaf["region"]))
         title = _title(str(leaf["rule"].values), int(leaf["n_obs"]), leaf["loss"])
         drawn.append(_content(part, title, None if local is None else local.isel(obs=in_region)))
-    has_model = [
-        "fitted_model" in result.attrs for result in (effect, global_effect) if result is not None
-    ]
-    if any(has_model) and not all(has_model):
+    results = [result for result in (effect, global_effect) if result is not None]
+    if len({"fitted_model" in result.attrs for result in results}) > 1:
         raise ValueError(
             "effect and global_effect must have errors of the same sources; got parameters of the "
             "model in one of them alone. Give both to std_error(..., model=model, X=X)."
@@ -151,7 +148,14 @@ def plot_regions(
             else:
                 frame.say_constant(panel)
         _label_panels(panels, effect, new_figure=ax is None)
-        _one_scale(panels, [row for row, _, _ in drawn], spread)
+        # The same limits in every panel, along both axes.
+        edges = np.concatenate([row.bin_edges for row, _, _ in drawn])
+        limits = common_limits([row for row, _, _ in drawn], spread)
+        margin = 0.02 * np.ptp(edges) if len(edges) else 0.0
+        for panel in panels if len(edges) else ():
+            panel.set_xlim(edges.min() - margin, edges.max() + margin)
+            if limits is not None:
+                panel.set_ylim(*limits)
         for panel, (row, _, rows) in zip(panels, drawn, strict=True):
             if rows is not None:
                 draw_rug(panel, rows, row.bin_edges)
@@ -213,14 +217,14 @@ def node_facts(n_obs: int, loss: float) -> str:
 
 def wrapped(rule: str, length: int) -> str:
     """A rule in lines, broken between its conditions if possible."""
-    lines: list[str] = []
-    for condition in rule.split(" and "):
-        if lines and len(lines[-1]) + len(condition) + 5 <= length:
+    first, *conditions = rule.split(" and ")
+    lines = [first]
+    for condition in conditions:
+        if len(lines[-1]) + len(condition) + 5 <= length:
             lines[-1] += f" and {condition}"
-            continue
-        if lines:
+        else:
             lines[-1] += " and"
-        lines.append(condition)
+            lines.append(condition)
     # A sign stays with its value.
     unbroken = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
     return "\n".join(textwrap.fill(line, length) for line in unbroken).replace(UNBROKEN, " ")
@@ -255,22 +259,6 @@ def _label_panels(panels: Panels, effect: xr.Dataset, *, new_figure: bool) -> No
             for other in spots
         ):
             frame.name_axes(panel, y=frame.output_label(effect))
-
-
-def _one_scale(panels: Panels, rows: Sequence[FeatureResult], spread: str) -> None:
-    """The same limits in every panel, along both axes."""
-    edges = np.concatenate([row.bin_edges for row in rows])
-    if not len(edges):
-        return
-    limits = common_limits(rows, spread)
-    margin = 0.02 * (edges.max() - edges.min())
-    for panel in panels:
-        panel.set_xlim(edges.min() - margin, edges.max() + margin)
-        if limits is not None:
-            panel.set_ylim(*limits)
-
-
-# --- plot of a tree of splits ---------------------------------------------------------------------
 
 
 # Inches of a box of a tree, with the room around it.

@@ -24,25 +24,25 @@ from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.seeds import number_of, source_of
 from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.arrays.binning import bin_index
-from rhale_stats.explanation.curves import FeatureCurves, curves_of, row_spread, with_reliable
+from rhale_stats.explanation.curves import (
+    FeatureCurves,
+    Splits,
+    curves_of,
+    row_spread,
+    splits_of,
+    with_reliable,
+)
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.facts import FactInputs, answers_of, sizes_of
-from rhale_stats.explanation.outcome import (
-    examine,
-    facts_in_data,
-    observed_of,
-    outcome_of,
-)
+from rhale_stats.explanation.outcome import examine, facts_in_data, observed_of, outcome_of
 from rhale_stats.explanation.request import (
     Budget,
-    Columns,
     ExplainOptions,
     ExplainRequest,
     SeveralOutputsError,
     request_of,
     seconds_of,
 )
-from rhale_stats.explanation.splits import Splits, splits_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import Model
 from rhale_stats.outcome.cross_fitting import name_of_outcome
@@ -265,7 +265,7 @@ def explain(
     >>> print(rs.summary(found, "x1"))  # doctest: +ELLIPSIS
     x1 matters, and differently from row to row...
     """
-    columns = Columns(features, categorical)
+    columns = features, categorical
     explain_one = partial(_of_one, model, X, y, columns, groups, level, progress=progress)
     try:
         return explain_one(rng, settings, options)
@@ -289,7 +289,7 @@ def _of_one(
     model: Model,
     X: Any,
     y: ArrayLike | None,
-    columns: Columns,
+    columns: tuple[Any, Any],
     groups: ArrayLike | None,
     level: float,
     rng: np.random.Generator | int | None,
@@ -307,7 +307,6 @@ def _of_one(
         progress_bar(len(STEPS), "explain", "step", progress=progress) as bar,
     ):
         warnings.simplefilter("always")
-
         request = request_of(model, X, y, columns, groups, options, clock, streams[0])
         deviation = request.deviation
         if y is not None:
@@ -384,7 +383,17 @@ def _of_one(
         "cut": "\n".join(clock.cut),
         "notes": notes,
         "call": _call(request, settings, level, seed, y is not None),
-        **_settings(inputs),
+        "n_rows": request.table.n_rows,
+        "n_rows_given": request.whole.n_rows,
+        "ice_rows": rows.n_rows,
+        "n_permutations": splits.n_permutations,
+        "n_tested": len(splits.first),
+        "groups": "no" if request.groups is None else "yes",
+        "parameters": "yes" if curves.has_parameters else "no",
+        "row_name": str(request.whole.attrs.get("row_name", "row")),
+        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "software": software(),
+        "versions": ", ".join(f"{name} {import_module(name).__version__}" for name in VERSIONS),
         **answers.attrs,
     }
     return tree
@@ -397,24 +406,6 @@ def _units(request: ExplainRequest, is_class: bool) -> dict[str, Any]:
     if request.options.scale == "response" and inside and (is_class or classes):
         return {"shown_times": 100.0, "shown_units": "percentage points"}
     return {}
-
-
-def _settings(inputs: FactInputs) -> dict[str, Any]:
-    """What was used, as attributes."""
-    request = inputs.request
-    return {
-        "n_rows": request.table.n_rows,
-        "n_rows_given": request.whole.n_rows,
-        "ice_rows": inputs.rows.n_rows,
-        "n_permutations": inputs.splits.n_permutations,
-        "n_tested": len(inputs.splits.first),
-        "groups": "no" if request.groups is None else "yes",
-        "parameters": "yes" if inputs.curves.has_parameters else "no",
-        "row_name": str(request.whole.attrs.get("row_name", "row")),
-        "created": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "software": software(),
-        "versions": ", ".join(f"{name} {import_module(name).__version__}" for name in VERSIONS),
-    }
 
 
 def _regions(splits: Splits) -> dict[str, xr.Dataset]:
@@ -459,17 +450,16 @@ def row_changes(curves: FeatureCurves) -> xr.Dataset | None:
     columns = [local[name].transpose("feature", "obs").values for name in ("x", "local_effect")]
     for row, _ in curves.features:
         x, g = [values[feature_position(curves.local, row.name)] for values in columns]
-        usable, edges, step = np.isfinite(x) & np.isfinite(g), np.array([0.0, 1.0]), 1.0
+        usable = np.isfinite(x) & np.isfinite(g)
         if not row.is_categorical and row.sizes["bin"]:
             edges = row.bin_edges
             usable &= (x >= edges[0]) & (x <= edges[-1])
-            step = round_step(edges[-1] - edges[0])
-        elif not row.is_categorical or int(row["n_levels"]) != 2:
+            number, step = bin_index(edges, x[usable]), round_step(edges[-1] - edges[0])
+        elif row.is_categorical and int(row["n_levels"]) == 2:
+            # Both levels are one window.
+            edges, number, step = np.array([0.0, 1.0]), np.zeros(usable.sum(), dtype=np.int64), 1.0
+        else:
             continue
-        # Both levels are one window.
-        number = np.zeros(usable.sum(), dtype=np.int64)
-        if not row.is_categorical:
-            number = bin_index(edges, x[usable])
         weight_of_rows = None if weight is None else weight[usable]
         changes[row.name] = (step, changes_of_rows(edges, number, g[usable], weight_of_rows))
     if not changes:

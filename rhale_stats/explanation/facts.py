@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from rhale_stats.answers import numbers
+from rhale_stats.answers import sentences
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.answers import (
     half_width_of_places,
@@ -21,24 +21,25 @@ from rhale_stats.arrays.answers import (
     verdict,
     with_places,
 )
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.effects.errors import covariance_at_edges
 from rhale_stats.effects.sizes import feature_sizes
 from rhale_stats.effects.tables import share_along_axis
 from rhale_stats.effects.values import asked_for, inner
 from rhale_stats.explanation.curves import (
     GAP,
+    NO_SPLITS,
     SMALL,
     SMALL_ROWS,
     UNKNOWN,
     YES,
     FeatureCurves,
     RowSpread,
+    Splits,
 )
 from rhale_stats.explanation.described import described
 from rhale_stats.explanation.outcome import SQUARES
 from rhale_stats.explanation.request import ExplainRequest
-from rhale_stats.explanation.splits import NO_SPLITS, Splits
 from rhale_stats.models.sample import levels_of
 from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.schema.curves import interpolation
@@ -53,6 +54,8 @@ from rhale_stats.schema.variables import dataset_of
 MIN_LEG = 0.05
 # More levels that may be the highest are not named.
 MAX_HIGHEST = 3
+# Facts of one feature, by name.
+Words = dict[str, Any]
 
 
 class FactInputs(NamedTuple):
@@ -72,18 +75,23 @@ class Inner(NamedTuple):
     """A curve over the inner rows of its feature, between the percentiles asked for.
 
     ``half`` are half-widths of intervals of all differences of two of its values (math [109]).
-    ``usual`` are the usual values of the feature as text, from and to, and the change of the curve
-    between them with the ends of its interval; empty and NaN for levels without an order.
+    ``usual`` are the facts about the usual values of the feature, from and to, and the change of
+    the curve between them; empty and NaN for levels without an order.
     """
 
     places: FloatArray
     texts: list[str]
     curve: FloatArray
     half: FloatArray
-    usual: tuple[str, str, float, tuple[float, float]]
+    usual: Words
 
 
-NO_CHANGE = ("", "", np.nan, (np.nan, np.nan))
+NO_CHANGE: Words = {
+    "usual_from": "",
+    "usual_to": "",
+    "usual_change": np.nan,
+    "usual_change_ci": [np.nan, np.nan],
+}
 
 
 def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -> Inner:
@@ -98,15 +106,15 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
         x = request.table.column(request.table.names.index(name))
         low, high = inner_range(x, request.share, percentiles)
         usual = np.clip(inner_range(x, request.share, USUAL), edges[0], edges[-1])
-        ends, usual_texts = interpolation(edges, usual), numbers.axis_texts(usual, units, 100)
+        ends, usual_texts = interpolation(edges, usual), sentences.axis_texts(usual, units, 100)
         places = np.r_[low, edges[(edges > low) & (edges < high)], high]
-        weigh, texts = interpolation(edges, places), numbers.axis_texts(places, units)
+        weigh, texts = interpolation(edges, places), sentences.axis_texts(places, units)
         # Bins whose shape is not known take no part.
         reliable = row["reliable"].values[np.clip(np.searchsorted(edges, places[1:]) - 1, 0, None)]
         step = np.where(np.isin(reliable, [UNKNOWN, GAP])[:, None], 0.0, np.diff(weigh, axis=0))
         weigh = np.cumsum(np.vstack([weigh[:1], step]), axis=0)
     else:
-        names, places = numbers.places(row), np.arange(float(len(curve)))
+        names, places = sentences.places(row), np.arange(float(len(curve)))
         share, ordered = row["level_share"].values, str(row["feature_kind"].values) != NOMINAL
         two = (0, 1) if len(curve) == 2 else inner_range(places, share, USUAL)
         has_usual = ordered or len(curve) == 2
@@ -119,15 +127,16 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
         texts = [names[int(place)] for place in places]
     degrees = np.inf if request.groups is None else float(max(request.groups.max(), 1))
     half = half_widths(weigh @ covariance @ weigh.T, level, rng, degrees)
-    usual_change = NO_CHANGE
+    usual_facts = NO_CHANGE
     if usual_texts:
         step = ends[1] - ends[0]
         # Rounding may leave a variance of no change below 0.
         error = np.sqrt(max(float(step @ covariance @ step), 0.0))
         change = float(step @ curve)
         width = float(intervals.student(level, degrees)) * error
-        usual_change = (usual_texts[0], usual_texts[1], change, (change - width, change + width))
-    return Inner(places, texts, weigh @ curve, half, usual_change)
+        interval = [change - width, change + width]
+        usual_facts = dict(zip(NO_CHANGE, (*usual_texts, change, interval), strict=True))
+    return Inner(places, texts, weigh @ curve, half, usual_facts)
 
 
 def shape_of_curve(row: FeatureResult, inner: Inner, matters: str) -> tuple[str, list[float]]:
@@ -141,7 +150,7 @@ def shape_of_curve(row: FeatureResult, inner: Inner, matters: str) -> tuple[str,
         top = int(curve.argmax())
         is_near = ~(curve[top] - curve > half[top])
         near = [inner.texts[position] for position in np.flatnonzero(is_near)]
-        if len(numbers.places(row)) == 2:
+        if len(sentences.places(row)) == 2:
             return (f"higher at {near[0]}" if len(near) == 1 else "no clear shape"), []
         if str(row["feature_kind"].values) == NOMINAL:
             highest = f"highest at {' or '.join(near)}"
@@ -169,7 +178,6 @@ MAX_STRETCHES = 3
 RARE = 0.25
 # Standard deviations from the 10 % to the 90 % point of a normal distribution.
 NORMAL_CHANGE = 2.56
-Words = dict[str, Any]
 
 
 class FeatureSizes(NamedTuple):
@@ -244,21 +252,20 @@ def answers_of(
     change = np.where(np.isnan(change), NORMAL_CHANGE * sizes.movement, change)
     order = np.lexsort([-np.where(is_in_data, change, sizes.movement), ~is_in_data])
     rows_interval = inputs.rows.interval * (np.nan if inputs.curves.has_parameters else 1.0)
-    columns: dict[str, tuple[Any, Any]] = {
-        "importance": ("feature", sizes.importance),
-        "importance_ci": (("feature", "ci_bound"), sizes.importance_ci),
-        "row_spread": ("feature", inputs.rows.spread),
-        "row_spread_ci": (("feature", "ci_bound"), rows_interval),
-        "movement": ("feature", sizes.movement),
-        "matters": ("feature", sizes.matters),
-        "rows_differ": ("feature", sizes.rows_differ),
-        **_columns(lines),
+    columns = {
+        "importance": sizes.importance,
+        "importance_ci": sizes.importance_ci,
+        "row_spread": inputs.rows.spread,
+        "row_spread_ci": rows_interval,
+        "movement": sizes.movement,
+        "matters": sizes.matters,
+        "rows_differ": sizes.rows_differ,
+        **{name: [line[name] for line in lines] for name in lines[0]},
     }
     if inputs.outcome is not None:
         for name in ("permutation_importance", "permutation_importance_ci"):
-            data = inputs.outcome.variables[name]
-            columns[name] = (data.dims, data.values)
-    columns = {name: (dims, np.asarray(values)[order]) for name, (dims, values) in columns.items()}
+            columns[name] = inputs.outcome.variables[name].values
+    columns = {name: _column(name, values, order) for name, values in columns.items()}
     coords: dict[str, Any] = {name: columns.pop(name) for name in LABELS}
     coords["feature"] = ("feature", np.array(inputs.request.features)[order])
     coords["ci_bound"] = ("ci_bound", ["lower", "upper"])
@@ -271,18 +278,11 @@ def answers_of(
 LABELS = ("label", "feature_kind", "feature_units")
 
 
-def _columns(lines: list[Words]) -> dict[str, Any]:
-    """Values of all features by name; turns are padded."""
-    out: dict[str, Any] = {}
-    for name in lines[0]:
-        values = [line[name] for line in lines]
-        if name == "turns":
-            out[name] = (("feature", "turn"), padded(values))
-        elif name.endswith("_ci"):
-            out[name] = (("feature", "ci_bound"), np.array(values, dtype=np.float64))
-        else:
-            out[name] = ("feature", np.array(values))
-    return out
+def _column(name: str, values: Any, order: IntArray) -> tuple[Any, NDArray[Any]]:
+    """Dims and values of a fact of all features in their order; turns are padded."""
+    dims = ("feature", "turn") if name == "turns" else ("feature", "ci_bound")
+    array = np.asarray(padded(values) if name == "turns" else values)[order]
+    return dims[: array.ndim], array
 
 
 def _attributes(inputs: FactInputs, sizes: FeatureSizes) -> dict[str, Any]:
@@ -341,44 +341,37 @@ def _curve_at_rows(request: ExplainRequest, row: FeatureResult) -> FloatArray:
     return np.array([*(of_level.get(text, np.nan) for text in levels.texts), np.nan])[levels.code]
 
 
-# --- one curve ------------------------------------------------------------------------------------
-
-
 def _of_curve(
     inputs: FactInputs, row: FeatureResult, matters: str, rng: np.random.Generator
 ) -> Words:
     if not row.sizes["bin"]:
         return FLAT
     if _not_estimable(row):
-        none: Words = dict.fromkeys(("range", "bias_share", "usual_change"), np.nan)
-        none |= {name: [np.nan, np.nan] for name in ("range_ci", "usual_change_ci")}
+        none: Words = {"range": np.nan, "range_ci": [np.nan, np.nan], **NO_CHANGE}
         why = f"not estimable, {row.attrs.get('not_estimable', 'by the fit')}"
         return FLAT | none | {"shape": "cannot tell", "unreliable": why}
     inner = inner_of(inputs, row, rng)
-    span = range_of(inner.curve, inner.half)
-    usual_from, usual_to, change, change_ci = inner.usual
+    span, check, bias_share = range_of(inner.curve, inner.half), inputs.curves.check, np.nan
+    if check is not None and row.name in check["feature"].values:
+        bias_share = share_along_axis(one_feature(check, row.name))
     shape, turns = shape_of_curve(row, inner, matters)
     return {
         "range": span.range,
         "range_ci": [span.lower, span.upper],
-        "usual_from": usual_from,
-        "usual_to": usual_to,
-        "usual_change": change,
-        "usual_change_ci": list(change_ci),
+        **inner.usual,
         "lowest_at": inner.texts[span.lowest],
         "highest_at": inner.texts[span.highest],
         "shape": shape,
         "turns": turns,
         "unreliable": _unreliable(row),
-        "bias_share": _bias_share(inputs, row.name),
+        "bias_share": bias_share,
     }
 
 
 FLAT: Words = {
     "range": 0.0,
     "range_ci": [0.0, 0.0],
-    "usual_from": "",
-    "usual_to": "",
+    **NO_CHANGE,
     "usual_change": 0.0,
     "usual_change_ci": [0.0, 0.0],
     "lowest_at": "",
@@ -390,29 +383,22 @@ FLAT: Words = {
 }
 
 
-def _bias_share(inputs: FactInputs, name: str) -> float:
-    check = inputs.curves.check
-    if check is None or name not in check["feature"].values:
-        return np.nan
-    return share_along_axis(one_feature(check, name))
-
-
 def _unreliable(row: FeatureResult) -> str:
     """Stretches where the curve is not known, as text."""
     if row.is_categorical:
-        levels = zip(numbers.places(row), row["n_level_effective"].values, strict=False)
+        levels = zip(sentences.places(row), row["n_level_effective"].values, strict=False)
         few = [text for text, n in levels if n < SMALL_ROWS]
-        return f"few rows: {numbers.listed(few)}" if few else ""
+        return f"few rows: {sentences.listed(few)}" if few else ""
     kinds = row["reliable"].values[: row.sizes["bin"]]
     if (kinds == YES).all():
         return ""
-    texts, phrases = numbers.places(row), []
+    texts, phrases = sentences.places(row), []
     for kind in (UNKNOWN, SMALL, GAP):
         runs = [f"{texts[begin]} to {texts[end + 1]}" for begin, end in stretches(kinds == kind)]
         if len(runs) == 1 and (kinds == kind).all():
             phrases.append(f"{kind}: everywhere")
         elif runs:
-            phrases.append(f"{kind}: {numbers.listed(runs, MAX_STRETCHES)}")
+            phrases.append(f"{kind}: {sentences.listed(runs, MAX_STRETCHES)}")
     return "; ".join(phrases)
 
 
@@ -422,37 +408,27 @@ def _exception(inputs: FactInputs, row: FeatureResult, position: int, sizes: Fea
     if verdicts != {"hardly"} or not row.sizes["bin"]:
         return ""
     reach, curve = row.at_bins("curve_band"), row.at_bins("curve")
-    middle = _median(row, curve)
+    # The median over the rows: at their levels, or by the middles of the bins.
+    value, share = (curve[:-1] + curve[1:]) / 2, row.weight_share
+    if row.is_categorical:
+        value, share = curve, row["level_share"].values[: len(curve)]
+    middle = np.quantile(value, 0.5, weights=share, method="inverted_cdf")
     far = (reach[:, 0] > middle + inputs.delta) | (reach[:, 1] < middle - inputs.delta)
     if row.is_categorical:
-        share = row["level_share"].values[: len(far)]
         total = float(share[far].sum())
-        names = [text for text, is_far in zip(numbers.places(row), far, strict=True) if is_far]
+        names = [text for text, is_far in zip(sentences.places(row), far, strict=True) if is_far]
         if not names or total > RARE:
             return ""
-        return f"at {numbers.listed(names)} ({numbers.percent(total)} of the rows)"
+        return f"at {sentences.listed(names)} ({sentences.percent(total)} of the rows)"
     inside = far[:-1] | far[1:]
-    share = row.weight_share[: len(inside)]
     runs = stretches(inside)
     total = float(share[inside].sum())
     if not runs or total > RARE:
         return ""
-    texts = numbers.places(row)
+    texts = sentences.places(row)
     begin, end = max(runs, key=lambda run: share[run[0] : run[1] + 1].sum())
     part = float(share[begin : end + 1].sum())
-    return f"between {texts[begin]} and {texts[end + 1]} ({numbers.percent(part)} of the rows)"
-
-
-def _median(row: FeatureResult, curve: FloatArray) -> float:
-    """Median of the curve over the rows: at their levels, or by the middles of the bins."""
-    value, share = (curve[:-1] + curve[1:]) / 2, row.weight_share
-    if row.is_categorical:
-        value, share = curve, row["level_share"].values[: len(curve)]
-    order = np.argsort(value)
-    return float(value[order][np.searchsorted(np.cumsum(share[order]), share.sum() / 2)])
-
-
-# --- splits and outcomes --------------------------------------------------------------------------
+    return f"between {texts[begin]} and {texts[end + 1]} ({sentences.percent(part)} of the rows)"
 
 
 def _of_splits(inputs: FactInputs, name: str) -> Words:
@@ -470,29 +446,23 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
     if between is None:
         return out | {"apart": np.nan, "apart_ci": [np.nan, np.nan], "apart_at": ""}
     places, apart, *ends = between
-    first, second = numbers.axis_texts(places, units_of(inputs.curves.effect, name), 100)
+    first, second = sentences.axis_texts(places, units_of(inputs.curves.effect, name), 100)
     return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
-
-
-RESIDUALS = (
-    *("residual", "residual_ci", "residual_pvalue_adjusted"),
-    *("place_level", "place_left", "place_right"),
-)
 
 
 def _fit_differs(inputs: FactInputs, name: str) -> str:
     """The place where the model is off most, of those where it is by more than delta."""
     assert inputs.outcome is not None
     outcome = inputs.outcome.sel(feature=name)
-    residual, ends, pvalue, level_names, left, right = [outcome[key].values for key in RESIDUALS]
-    off = (pvalue <= 1 - inputs.level) & (np.abs(residual) > inputs.delta)
+    residual, ends = outcome["residual"].values, outcome["residual_ci"].values
+    off = outcome["residual_pvalue_adjusted"].values <= 1 - inputs.level
+    off &= np.abs(residual) > inputs.delta
     if not off.any():
         return ""
     place = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
-    size = numbers.estimate(float(residual[place]), ends[place])
-    if level_names[place]:
-        return f"at {level_names[place]} by {size}"
-    units = units_of(inputs.curves.effect, name)
-    texts = numbers.axis_texts(np.append(left, right), units)
-    n = len(texts) // 2
-    return f"between {texts[place]} and {texts[n + place]} by {size}"
+    size = sentences.estimate(float(residual[place]), ends[place])
+    if level := str(outcome["place_level"].values[place]):
+        return f"at {level} by {size}"
+    edges = np.concatenate([outcome["place_left"].values, outcome["place_right"].values])
+    texts = sentences.axis_texts(edges, units_of(inputs.curves.effect, name))
+    return f"between {texts[place]} and {texts[len(residual) + place]} by {size}"

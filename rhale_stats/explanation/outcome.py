@@ -10,8 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from scipy import special
 
-from rhale_stats.answers.numbers import NOT_EXAMINED
-from rhale_stats.answers.sentences import NO, NOT_SHOWN, YES
+from rhale_stats.answers.sentences import NO, NOT_EXAMINED, NOT_SHOWN, YES
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.binning import bin_index, quantile_edges
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -53,13 +52,12 @@ def outcome_of(
     places = [_places(request, name) for name in request.features]
     along = [_along(request, observed, place, level) for place in places]
     every = {name: padded([summary[name] for summary in along]) for name in along[0]}
-    pvalue = adjusted(every["pvalue"].ravel(), "holm")
+    pvalue = every.pop("pvalue")
+    every["residual_pvalue_adjusted"] = adjusted(pvalue.ravel(), "holm").reshape(pvalue.shape)
     dims = ("feature", "place")
     variables: dict[str, tuple[tuple[str, ...], NDArray[Any]]] = {
-        name: (dims, every[name]) for name in ("n_obs", "observed", "predicted", "residual")
+        name: ((*dims, "ci_bound")[: values.ndim], values) for name, values in every.items()
     }
-    variables["residual_ci"] = ((*dims, "ci_bound"), every["residual_ci"])
-    variables["residual_pvalue_adjusted"] = (dims, pvalue.reshape(every["pvalue"].shape))
     importance, ends = _permuted(request, observed, kind, level, budget, rng)
     variables["permutation_importance"] = (("feature",), importance)
     variables["permutation_importance_ci"] = (("feature", "ci_bound"), ends)
@@ -112,8 +110,7 @@ def _fit(request: ExplainRequest, observed: FloatArray, kind: str) -> dict[str, 
         facts["bias"] = 0.0
     mean_square = float(share @ error**2)
     if kind == "class":
-        alike, one_fold = np.ones(len(observed)), np.zeros(len(observed), np.int64)
-        auc, _ = _auc(observed, predicted, one_fold, alike)
+        auc, _ = _auc(observed, predicted, np.zeros(len(observed), np.int64), share)
         return facts | {"log_loss": facts["loss_value"], "brier": mean_square, "auc": auc}
     variance = float(share @ (observed - share @ observed) ** 2)
     return facts | {
@@ -130,18 +127,13 @@ def _calibration(
     request: ExplainRequest, observed: FloatArray, level: float
 ) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
     """Observed and predicted by tenths of the predictions."""
-    predicted = request.predicted
-    n_groups = int(np.clip(len(predicted) // PLACE_ROWS, 1, N_TENTHS))
-    edges = quantile_edges(predicted, n_groups, None)
-    if len(edges) == 1:  # a constant model
-        edges = np.repeat(edges, 2)
-    number = bin_index(edges, predicted)
-    summary = _along(request, observed, _Places(number, edges[:-1], edges[1:], []), level)
-    del summary["pvalue"]
-    by_tenth = summary | {"left": edges[:-1], "right": edges[1:]}
+    tenths = _of_axis(request.predicted, N_TENTHS)
+    by_tenth = _along(request, observed, tenths, level)
+    by_tenth |= {"left": tenths.left, "right": tenths.right}
     return {
         f"tenth_{name}": (("tenth", "ci_bound")[: values.ndim], values)
         for name, values in by_tenth.items()
+        if name != "pvalue"
     }
 
 
@@ -159,10 +151,15 @@ def _places(request: ExplainRequest, name: str) -> _Places:
         levels = levels_of(request, position)
         positions = np.arange(float(len(levels.texts)))
         return _Places(levels.code.astype(np.int64), positions, positions, list(levels.texts))
-    x = request.table.column(position)
+    return _of_axis(request.table.column(position), N_PLACES)
+
+
+def _of_axis(x: FloatArray, most: int) -> _Places:
+    """Places of about equal numbers of rows, at most so many; rows without a value are in none."""
     present = ~np.isnan(x)
-    n_places = int(np.clip(present.sum() // PLACE_ROWS, 1, N_PLACES))
-    edges = quantile_edges(x[present], n_places, None)
+    edges = quantile_edges(x[present], int(np.clip(present.sum() // PLACE_ROWS, 1, most)), None)
+    if len(edges) == 1:  # a constant model
+        edges = np.repeat(edges, 2)
     number = np.full(len(x), -1, dtype=np.int64)
     number[present] = bin_index(edges, x[present])
     return _Places(number, edges[:-1], edges[1:], [""] * (len(edges) - 1))
@@ -361,12 +358,8 @@ def facts_in_data(
             "in_data_ci": ends[position],
             "in_data_p": pvalue[position],
         }
-    differ = [
-        name
-        for name, verdict in zip(features, rows_differ, strict=True)
-        if verdict == "yes" and len(features) > 1
-    ]
-    if differ:
+    differ = [name for name, verdict in zip(features, rows_differ, strict=True) if verdict == YES]
+    if differ and len(features) > 1:
         for name, value in zip(differ, confirmed(fits, request, differ), strict=True):
             out[name]["differs_in_data"] = YES if value <= SIZE else NOT_SHOWN
     return [out[name] for name in features]
@@ -482,17 +475,15 @@ def skill_of(fits: CrossFits, groups: IntArray | None, level: float) -> dict[str
     """
     observed, held_out, fold, share = fits.observed, fits.held_out, fits.folds, fits.sample.share
     seen = np.isfinite(held_out[0])
-    repeats = list(zip(held_out, fold, strict=True))
     if fits.kind == "class":
-        parts = [_auc(observed, *repeat, share) for repeat in repeats]
-        loss = row_losses(observed, held_out, fits.kind)
+        skill, loss = _auc, row_losses(observed, held_out, fits.kind)
         name, no_skill, loss_name = "AUC", 0.5, "log loss"
     else:
-        parts = [_r_squared(observed, *repeat, share) for repeat in repeats]
-        loss = np.abs(observed - held_out)
+        skill, loss = _r_squared, np.abs(observed - held_out)
         name, no_skill, loss_name = "R²", 0.0, "mean absolute error"
-    value = float(np.mean([part[0] for part in parts]))
-    influence = np.mean([part[1] for part in parts], axis=0)
+    repeats = zip(held_out, fold, strict=True)
+    values, influences = zip(*[skill(observed, *each, share) for each in repeats], strict=True)
+    value, influence = float(np.mean(values)), np.mean(influences, axis=0)
     if groups is not None:
         influence = np.bincount(groups, influence)
     n_folds, n_units = int(fold.max()) + 1, len(influence)

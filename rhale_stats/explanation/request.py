@@ -7,7 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,16 +104,14 @@ def seconds_of(budget: object) -> float:
     """A budget such as "60s", "2 min" or 60 in seconds; None is no bound."""
     if budget is None:
         return np.inf
-    seconds: float | None = None
+    seconds = np.nan
     if isinstance(budget, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", budget.lower())
         if match and match[2] in UNITS:
             seconds = float(match[1]) * UNITS[match[2]]
-    elif isinstance(budget, int | float | np.integer | np.floating) and not isinstance(
-        budget, bool
-    ):
+    elif not isinstance(budget, bool) and isinstance(budget, Real):
         seconds = float(budget)
-    if seconds is None or not seconds > 0:
+    if not seconds > 0:
         raise ValueError(
             f"budget must be a time above 0, as '30s', '2min' or a number of seconds, or None for "
             f"no bound; got {budget!r}."
@@ -272,18 +271,11 @@ class SeveralOutputsError(ValueError):
         )
 
 
-class Columns(NamedTuple):
-    """What was said of columns: those to explain, and those whose numbers are levels."""
-
-    features: str | int | Sequence[str | int] | None
-    categorical: str | int | Sequence[str | int] | None
-
-
 def request_of(
     model: Model,
     X: Any,
     y: ArrayLike | None,
-    columns: Columns,
+    columns: tuple[Any, Any],
     groups: ArrayLike | None,
     options: ModelOptions,
     budget: Budget,
@@ -350,11 +342,12 @@ def _time_of(whole: Sample, present: IntArray, model: Model) -> float:
 
 
 def _features(
-    table: Table, model: Model, columns: Columns, budget: Budget
+    table: Table, model: Model, columns: tuple[Any, Any], budget: Budget
 ) -> tuple[list[str], list[str], list[str]]:
     """Features, those whose values are levels, and those of them that are numbers.
 
-    Levels are of those columns that the budget allows.
+    Levels are of those columns that the budget allows. ``columns`` are those to explain, and those
+    whose numbers are levels, as the user named them.
     """
     of_model = columns_known_of(model, table.names)
     chosen, levels = columns_and_levels(table, *columns, of_model, constants=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -128,7 +129,7 @@ def cross_fit(
     Raise ``NotRefittable`` where ``fit`` cannot be fitted again, and ``TooLong`` where the first
     fit took so long that all would take more than ``most_seconds``.
     """
-    outcome = np.asarray(y)
+    outcome, is_series = np.asarray(y), isinstance(y, pd.Series)
     missing = np.asarray(pd.isna(outcome))
     if missing.any():
         raise ValueError(
@@ -153,13 +154,11 @@ def cross_fit(
         repeat, fold, number = task
         rows = np.flatnonzero(folds[repeat] != fold)
         part = sample.take(rows)
-        table_rows = part.table.form.as_given(part.table.copied())
-        return learner(table_rows, _taken(y, outcome, rows), part.weight, number)
+        # A Series keeps its name and type.
+        part_y = y.iloc[rows].reset_index(drop=True) if is_series else outcome[rows]
+        return learner(part.table.form.as_given(part.table.copied()), part_y, part.weight, number)
 
-    def with_predictions(models: list[Any], folds: IntArray) -> CrossFits:
-        of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
-        return _with_predictions(sample, of_repeats, folds, outcome, groups, name)
-
+    known = outcome, groups, name
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
         for _ in range(2):  # the first fit may have imported and compiled; the second tells
@@ -169,10 +168,12 @@ def cross_fit(
             if seconds <= most_seconds:
                 break
         else:
-            raise TooLong(seconds, with_predictions([first], np.minimum(folds[:1], 1)))
+            few = _with_predictions(sample, ((first,),), np.minimum(folds[:1], 1), *known)
+            raise TooLong(seconds, few)
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
-    return with_predictions(models, folds)
+    of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
+    return _with_predictions(sample, of_repeats, folds, *known)
 
 
 def _with_predictions(
@@ -263,16 +264,6 @@ def _is_class(y: pd.Series[Any], names: list[str], label: str) -> FloatArray:
     return np.asarray(texts == label, dtype=np.float64)
 
 
-def _taken(y: Any, outcome: NDArray[Any], rows: IntArray) -> Any:
-    """Outcomes of some rows; a Series keeps its name and type."""
-    if isinstance(y, pd.Series):
-        return y.iloc[rows].reset_index(drop=True)
-    return outcome[rows]
-
-
-# --- folds ----------------------------------------------------------------------------------------
-
-
 def _strata(outcome: NDArray[Any], groups: IntArray | None) -> list[IntArray]:
     """Units that are dealt out evenly: rows of each class, or all rows or groups."""
     if groups is not None:
@@ -348,14 +339,11 @@ def _of_estimator(estimator: Any) -> Learner:
 
 def _cloned(estimator: Any) -> Any:
     """An unfitted copy."""
-    try:
+    with suppress(ImportError, TypeError):
         from sklearn.base import clone
-    except ImportError:
-        return deepcopy(estimator)
-    try:
+
         return clone(estimator)
-    except TypeError:
-        return deepcopy(estimator)
+    return deepcopy(estimator)
 
 
 def _weights_of(estimator: Any, weight: FloatArray) -> dict[str, FloatArray]:

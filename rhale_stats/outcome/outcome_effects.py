@@ -16,7 +16,7 @@ from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import intervals
 from rhale_stats.arrays.answers import inner_range
 from rhale_stats.arrays.cell_moments import FIELDS
-from rhale_stats.arrays.moments import FloatArray, IntArray
+from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.bins.description import has_fact
 from rhale_stats.bins.rule import BinRule, check_rule
 from rhale_stats.bins.rules import GivenBins
@@ -35,11 +35,11 @@ from rhale_stats.outcome.cross_fitting import (
     name_of_outcome,
 )
 from rhale_stats.outcome.debiasing import (
-    DebiasedEffects,
     Entries,
     FoldAnswers,
     debiased,
     dictionary_of,
+    effective_rows,
     entries_of,
     functions_of,
 )
@@ -221,7 +221,7 @@ def effects_of(
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     places = _places(fits, chosen, levels, bins)
     functions = functions_of(fits.columns, fits.sample.share)
-    estimates = [_variables(fits, place, _debiased(fits, place, functions)) for place in places]
+    estimates = [_variables(fits, place, functions) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
@@ -288,9 +288,9 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
         if len(edges) - 1 > MAX_BINS * 5:
             warn(f"bins gives {len(edges) - 1} bins of {name!r}: tests have power with few.")
         return np.asarray(edges)
-    n_effective = 1 / float(np.sum(weight[finite] ** 2) / np.sum(weight[finite]) ** 2)
     first, last = np.array(ENDS) / 100
     if bins is None:
+        n_effective = effective_rows(weight[finite] / weight[finite].sum())
         n_bins = int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS))
         inner = np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2))
         shares = np.r_[first, inner, last]
@@ -300,26 +300,9 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
     values = np.unique(x[finite])
     if len(values) <= n_bins + 1:
         return values
-    order = np.argsort(x[finite], kind="stable")
-    below = np.cumsum(weight[finite][order]) / weight[finite].sum()
-    positions = np.searchsorted(below, shares * (1 - 1e-12))
-    edges = np.unique(x[finite][order][np.minimum(positions, len(order) - 1)])
+    how: dict[str, Any] = {"weights": weight[finite], "method": "inverted_cdf"}
+    edges = np.unique(np.quantile(x[finite], shares * (1 - 1e-12), **how))
     return edges if len(edges) > 1 else values[[0, -1]]
-
-
-def _debiased(
-    fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
-) -> DebiasedEffects:
-    """Debiased effects of one feature.
-
-    ``functions`` are of every column those of the dictionary, and those for products.
-    """
-    others = [pair for name, pair in functions.items() if name != place.name]
-    products = [product for _, product in others[:MAX_PRODUCTS]]
-    share = fits.sample.share
-    dictionary = dictionary_of(place.entries, [alone for alone, _ in others], products, share)
-    answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
-    return debiased(place.entries, dictionary, answers, share, fits.groups)
 
 
 def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
@@ -346,9 +329,19 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
     return FoldAnswers(fold, change, other, fits.observed - held_out, fits.observed - by_other)
 
 
-def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict[str, Any]:
-    """Effects, curve, their errors, tests and overlap of one feature, by variable."""
+def _variables(
+    fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
+) -> dict[str, Any]:
+    """Effects, curve, their errors, tests and overlap of one feature, by variable.
+
+    ``functions`` are of every column those of the dictionary, and those for products.
+    """
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
+    others = [pair for name, pair in functions.items() if name != place.name]
+    products = [product for _, product in others[:MAX_PRODUCTS]]
+    dictionary = dictionary_of(entries, [alone for alone, _ in others], products, share)
+    answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
+    estimate = debiased(entries, dictionary, answers, share, fits.groups)
     n_units = len(estimate.influence)
     degrees, factor = float(n_units - 1), n_units / max(n_units - 1, 1)
     # By the sampling of rows or groups.
@@ -369,7 +362,9 @@ def _variables(fits: CrossFits, place: Place, estimate: DebiasedEffects) -> dict
     curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
     start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))
     part = np.bincount(entries.bin, entries.weight * share[entries.row], n_bins)
-    low, high = _usual(place, share)
+    # Of two levels both.
+    two_levels = entries.levels and n_bins == 1
+    low, high = (0.0, 1.0) if two_levels else inner_range(entries.x, share, USUAL)
     at_low, at_high = interpolation(entries.edges, np.array([low, high]))
     # The average effect, and the difference between the usual values.
     sums = np.stack([part / part.sum(), start.T @ (at_high - at_low)])
@@ -419,17 +414,13 @@ def _with_learner(rows: FloatArray, learner: FloatArray) -> FloatArray:
     return np.asarray(rows * np.outer(scale, scale))
 
 
-def _usual(place: Place, share: FloatArray) -> tuple[float, float]:
-    """The values below which 10 % and 90 % of the rows are; of two levels both."""
-    entries = place.entries
-    if entries.levels and entries.n_bins == 1:
-        return 0.0, 1.0
-    return inner_range(entries.x, share, USUAL)
-
-
 def _warn(places: list[Place], estimates: list[dict[str, Any]]) -> None:
     """Say where few rows carry a correction, and which bins and levels are thin."""
-    thin = [place.name for place in places if (_rows_of_places(place.entries) < THIN).any()]
+    thin = []
+    for name, _, _, entries, _ in places:
+        code = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
+        if np.bincount(code, minlength=entries.n_bins + entries.levels).min() < THIN:
+            thin.append(name)
     if thin:
         warn(
             f"Bins or levels with fewer than {THIN} rows, whose intervals may be too short: "
@@ -445,12 +436,6 @@ def _warn(places: list[Place], estimates: list[dict[str, Any]]) -> None:
             f"Few rows carry half of the correction of a bin: {', '.join(few)}. The other columns "
             f"nearly determine these features there; their intervals rest on these rows."
         )
-
-
-def _rows_of_places(entries: Entries) -> IntArray:
-    """Numbers of rows in each bin, or at each level."""
-    bin_numbers = entries.x[np.isfinite(entries.x)].astype(int) if entries.levels else entries.bin
-    return np.bincount(bin_numbers, minlength=entries.n_bins + entries.levels)
 
 
 # --- the result -----------------------------------------------------------------------------------

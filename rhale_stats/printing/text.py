@@ -76,9 +76,6 @@ def stars(pvalue: float) -> str:
     return next((mark for bound, mark in STARS if pvalue <= bound), "")
 
 
-# --- effects --------------------------------------------------------------------------------------
-
-
 def region_text(result: Result) -> str:
     """What the rows of one region have, for a title; empty where there are no regions."""
     return f", where {result['region_rule'].values}" if "region_rule" in result.coords else ""
@@ -481,9 +478,7 @@ def plain(value: Any, rounded: Callable[[float], float] = float) -> Any:
     if isinstance(value, Mapping):
         return {str(key): plain(entry, rounded) for key, entry in value.items()}
     if isinstance(value, pd.DataFrame):
-        names = list(map(str, value.columns))
-        columns = [plain(value[name].tolist(), rounded) for name in value.columns]
-        return [dict(zip(names, line, strict=True)) for line in zip(*columns, strict=True)]
+        return plain(value.to_dict("records"), rounded)
     if isinstance(value, np.ndarray | list | tuple | pd.Series):
         return [plain(entry, rounded) for entry in value]
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64 | np.timedelta64):

@@ -16,11 +16,16 @@ from urllib.parse import quote
 import numpy as np
 import pandas as pd
 
-from rhale_stats.answers.numbers import AnswerLine, Ends, percent
-from rhale_stats.answers.sentences import HARDLY, NOT_SHOWN, YES, pvalue_text
+from rhale_stats.answers.sentences import (
+    HARDLY,
+    NOT_SHOWN,
+    YES,
+    Ends,
+    percent,
+)
 from rhale_stats.arguments.times import are_dates
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.printing.text import count_text, plain, shorter
+from rhale_stats.printing.text import count_text, permutation_text, plain, shorter
 from rhale_stats.reporting import pictures
 from rhale_stats.reporting.reading import (
     MINUS,
@@ -36,6 +41,8 @@ from rhale_stats.reporting.reading import (
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 # Characters that stand as they are in an address.
 SAFE = ",:;.!*()$=?@/+'~{}[]"
+# It tells spreadsheets that a file of CSV is UTF-8.
+BYTE_ORDER_MARK = "\ufeff"
 Value = str | float | int | bool | None
 
 
@@ -68,30 +75,25 @@ def csv_text(heads: Sequence[str], lines: Sequence[Sequence[Value]]) -> str:
 
 def csv_link(name: str, heads: Sequence[str], lines: Sequence[Sequence[Value]]) -> Link:
     """A table as a CSV file behind a link."""
-    text = csv_text(heads, lines)
-    # A byte order mark tells spreadsheets that this is UTF-8.
-    address = f"data:text/csv;charset=utf-8,{quote(chr(0xFEFF) + text, safe=SAFE)}"
-    return Link(file_name(name, "csv"), address, "CSV", size_text(len(text.encode())), text)
+    return _link(name, "csv", "text/csv", csv_text(heads, lines), BYTE_ORDER_MARK)
 
 
 def json_link(name: str, values: Mapping[str, Any]) -> Link:
     """Values as a JSON file behind a link."""
-    content = json.dumps(
-        plain(values, shorter), ensure_ascii=False, allow_nan=False, separators=(",", ":")
-    ).encode()
-    address = f"data:application/json;charset=utf-8,{quote(content, safe=SAFE)}"
-    return Link(file_name(name, "json"), address, "JSON", size_text(len(content)))
+    how: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+    return _link(name, "json", "application/json", json.dumps(plain(values, shorter), **how))
+
+
+def _link(name: str, suffix: str, kind: str, text: str, begin: str = "") -> Link:
+    address = f"data:{kind};charset=utf-8,{quote(begin + text, safe=SAFE)}"
+    size = f"{max(round(len(text.encode()) / 1000), 1):,} kB"
+    return Link(file_name(name, suffix), address, suffix.upper(), size, text)
 
 
 def file_name(name: str, suffix: str) -> str:
     """A name that every system takes as the name of a file."""
     # A point at its start would hide it.
     return f"{re.sub(r'[^A-Za-z0-9_-]+', '_', name).strip('_')[:60] or 'data'}.{suffix}"
-
-
-def size_text(n_bytes: int) -> str:
-    """A size for readers."""
-    return f"{max(round(n_bytes / 1000), 1):,} kB"
 
 
 # --- the sections of a report ---------------------------------------------------------------------
@@ -121,8 +123,7 @@ NO_VALUE = "–"
 
 def section(anchor: str, **values: Any) -> Section:
     """A section; its anchor is also the name of its question and of its template."""
-    head = {"anchor": anchor, "question": QUESTIONS[anchor], "template": f"{anchor}.html.j2"}
-    return {**head, **values}
+    return {"anchor": anchor, "question": QUESTIONS[anchor], **values}
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,8 @@ def page_of(
         _again(content),
     ]
     title = title or f"What moves {content.output}"
-    return ReportPage(title, content.about, content.software, tuple(sections))
+    software = str(content.attrs.get("software", "rhale_stats"))
+    return ReportPage(title, content.about, software, tuple(sections))
 
 
 def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None) -> ReportPage:
@@ -209,23 +211,22 @@ def _points(content: ReportContent) -> Section:
         model = f"those of changes in the data hold refits of the model, for the rest {model}"
     elif content.parameters:
         model = "those of effects hold the estimated parameters of the model"
+    matters_of = content.attrs.get("matters_of", "predictions")
     note = (
         f"The report describes the predictions of the model, not causes. Intervals say how far a "
         f"number would move with another sample of rows; {model}. “Matters” means more than "
-        f"{number_text(content.threshold)}, {percent(content.threshold_share)} of the standard "
-        f"deviation of the {content.matters_of}. “Rows” are the cases in the data."
+        f"{number_text(content.threshold)}, {percent(content.attrs['matters'])} of the standard "
+        f"deviation of the {matters_of}. “Rows” are the cases in the data."
     )
     return section("points", sentences=content.points, note=note)
 
 
 def _trust(content: ReportContent) -> Section:
-    trust = content.trust
-    assert trust is not None
     names = ("rows", "mean predicted", "mean observed", "observed less predicted")
     heads = [("prediction", False), *((name, True) for name in names)]
     caption = "Rows sorted by prediction, in groups of equal size"
-    tables = [table(caption, heads, trust.calibration)]
-    return section("trust", stats=trust.scores, sentences=trust.sentences, tables=tables)
+    tables = [ReportTable(caption, heads, content.calibration)]
+    return section("trust", **content.trust, tables=tables)
 
 
 def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Section:
@@ -235,6 +236,7 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
     matter = sum(line.matters == YES for line in lines)
     hidden = sum((line.matters, line.rows_differ) == (HARDLY, YES) for line in lines)
     n_features = count_text(len(features), "feature")
+    s = "s" if hidden == 1 else ""
     answer = f"{matter} of {n_features} matter on average."
     if content.examined:
         answer = (
@@ -242,10 +244,8 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
             f"the values below which 10 % and 90 % of the rows are; the picture shows sizes in the "
             f"model."
         )
-    elif hidden == 1:
-        answer += " 1 more hardly matters on average, but matters for single rows."
     elif hidden:
-        answer += f" {hidden} more hardly matter on average, but matter for single rows."
+        answer += f" {hidden} more hardly matter{s} on average, but matter{s} for single rows."
     parts = {feature.line.feature: feature.anchor for feature in pictured}
     first = pictured[:MAX_FIRST]
     return section(
@@ -258,15 +258,13 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
 
 
 ALL_FEATURES = "Features, the largest effects first"
-HEADS_OF_NUMBERS = ("change in the data", "change in the model")
-HEADS = (
-    *("feature", "from, to", "change in the model", "matters on average?"),
-    *("shape of the average", "rows differ?", "differ most by", "curve reliable?"),
-)
-HEADS_IN_DATA = (
-    *("feature", "from, to", "change in the data", "in the data?", "change in the model"),
-    *("shape in the model", "rows differ?", "differ most by", "curve reliable?"),
-)
+# Whether rows differ, and whether new rows confirm it.
+CONFIRMED = {(YES, YES): "yes, in the data too", (YES, NOT_SHOWN): "in the model only"}
+# Heads of sizes and of the shape, by whether effects in the data were examined.
+HEADS = {
+    False: ("change in the model", "matters on average?", "shape of the average"),
+    True: ("change in the data", "in the data?", "change in the model", "shape in the model"),
+}
 
 
 def ranking(
@@ -276,47 +274,33 @@ def ranking(
     link: Link | None = None,
 ) -> ReportTable:
     """Features in their order, with sizes, verdicts, shape, split and warning."""
-    lines = [
-        [
-            Cell(
-                line.label,
-                target=targets.get(line.feature, ""),
-                code=line.feature if line.label != line.feature else "",
-            ),
-            feature.usual or NO_VALUE,
-            *_effects(line, of_data=content.examined),
-            typeset(line.shape) or "levels have no order",
-            _rows_differ(line),
-            feature.split or "no column found",
-            typeset(line.unreliable) or "no warning",
-        ]
-        for feature in features
-        for line in [feature.line]
-    ]
+    lines = []
+    for feature in features:
+        line = feature.line
+        sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
+        data, model = (
+            Cell(*with_interval(value, ends)) if np.isfinite(value) else NO_VALUE
+            for value, ends in sizes
+        )
+        code = line.feature if line.label != line.feature else ""
+        lines.append(
+            [
+                Cell(line.label, target=targets.get(line.feature, ""), code=code),
+                feature.usual or NO_VALUE,
+                *([data, line.in_data, model] if content.examined else [model, line.matters]),
+                typeset(line.shape) or "levels have no order",
+                CONFIRMED.get((line.rows_differ, line.differs_in_data), line.rows_differ),
+                feature.split or "no column found",
+                typeset(line.unreliable) or "no warning",
+            ]
+        )
     caption = ALL_FEATURES
     if len(features) < len(content.features):
         caption = f"The first {len(features)} features, the largest effects first"
-    texts = HEADS_IN_DATA if content.examined else HEADS
-    heads = [(text, text in HEADS_OF_NUMBERS) for text in texts]
-    return table(caption, heads, lines, wide=True, link=link)
-
-
-def _effects(line: AnswerLine, *, of_data: bool) -> list[Cell | str]:
-    """The change in the data, its verdict and the change in the model; or the latter alone."""
-    sizes = (line.in_data_change, line.in_data_ci), (line.usual_change, line.usual_change_ci)
-    data, model = (
-        Cell(*with_interval(value, ends)) if np.isfinite(value) else NO_VALUE
-        for value, ends in sizes
-    )
-    return [data, line.in_data, model] if of_data else [model, line.matters]
-
-
-def _rows_differ(line: AnswerLine) -> str:
-    """Whether rows differ, and whether new rows confirm it."""
-    confirmed = {YES: "yes, in the data too", NOT_SHOWN: "in the model only"}
-    if line.rows_differ == YES:
-        return confirmed.get(line.differs_in_data, YES)
-    return line.rows_differ
+    heads = ("feature", "from, to", *HEADS[content.examined])
+    heads += ("rows differ?", "differ most by", "curve reliable?")
+    columns = [(head, head.startswith("change")) for head in heads]
+    return ReportTable(caption, columns, lines, wide=True, link=link)
 
 
 def ranking_link(content: ReportContent) -> Link:
@@ -364,14 +348,18 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
             "left_out": f"Levels with fewer than 5 rows are not shown: {feature.left_out}."
             if feature.left_out
             else "",
-            "tree": _tree(feature),
+            "tree": {
+                "head": f"Groups of rows in which {feature.line.label} acts differently",
+                "branches": branches(feature.groups),
+                "panels": () if feature.levels else pictures.group_panels(feature),
+            },
             "rules": [group.rule for group in _with_values(feature)],
             "table": values_table(feature),
         }
         for k, feature in enumerate(pictured)
     ]
     drawn = {feature.line.feature for feature in pictured}
-    lines = [feature.line for feature in content.features]
+    lines = (feature.line for feature in content.features)
     left = [line.label for line in lines if line.feature not in drawn]
     rest = ""
     if left:
@@ -406,7 +394,7 @@ def values_table(feature: ReportFeature) -> ReportTable:
         data.append([place if is_text else float(x), *values])
     link = csv_link(feature.line.feature, heads, data)
     caption = f"Values of {feature.line.label}"
-    return table(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
+    return ReportTable(caption, [(head, k > 0) for k, head in enumerate(heads)], lines, link=link)
 
 
 def _with_values(feature: ReportFeature) -> list[Group]:
@@ -418,23 +406,11 @@ def _with_values(feature: ReportFeature) -> list[Group]:
 def rows_near(feature: ReportFeature) -> FloatArray:
     """Numbers of rows at levels, or nearer to each place on the axis than to the others."""
     x, counts = feature.curve.x, feature.counts
-    if counts is None or feature.levels:
-        return np.full(len(x), np.nan) if counts is None else counts.n
-    below = np.append(0.0, np.cumsum(counts.n))
+    if feature.levels or not len(counts):
+        return counts
+    below = np.append(0.0, np.cumsum(counts))
     ends = np.concatenate([x[:1], (x[:-1] + x[1:]) / 2, x[-1:]])
-    edges = np.append(counts.left, counts.right[-1:])
-    return np.asarray(np.rint(np.diff(np.interp(ends, edges, below))))
-
-
-def _tree(feature: ReportFeature) -> dict[str, Any] | None:
-    """The groups of rows as a tree, with a picture of each leaf."""
-    if not feature.groups:
-        return None
-    return {
-        "head": f"Groups of rows in which {feature.line.label} acts differently",
-        "branches": branches(feature.groups),
-        "panels": () if feature.levels else pictures.group_panels(feature),
-    }
+    return np.asarray(np.rint(np.diff(np.interp(ends, x, below))))
 
 
 def branches(groups: Sequence[Group]) -> list[Branch]:
@@ -451,13 +427,13 @@ def branches(groups: Sequence[Group]) -> list[Branch]:
 
 
 def _together(content: ReportContent) -> Section:
-    if content.n_pairs is None:
-        answer = "No feature's rows differ enough to look for what makes them differ."
-        return section("together", answer=answer, table=None)
     pairs, n_tried = content.pairs, count_text(content.n_pairs, "feature")
     answer = f"Splits of the rows were looked for in {n_tried}, by all other columns."
-    if not pairs:
+    if not content.n_pairs:
+        answer = "No feature's rows differ enough to look for what makes them differ."
+    elif not pairs:
         answer += " None stands by its permutation test."
+    if not pairs:
         return section("together", answer=answer, table=None)
     answer += (
         " Listed is the best split of each where its permutation test stands after adjustment for "
@@ -469,24 +445,23 @@ def _together(content: ReportContent) -> Section:
     heads = [(head, k > 2) for k, head in enumerate(names[:n_heads])]
     data = [list(pair.values())[:n_heads] for pair in pairs]
     shown = [
-        {**pair, "drop": percent(pair["drop"]), "pvalue": pvalue_text(pair["pvalue"])}
+        {**pair, "drop": percent(pair["drop"]), "pvalue": permutation_text(pair["pvalue"])}
         for pair in pairs[:MAX_PAIRS]
     ]
     lines = [list(pair.values())[:n_heads] for pair in shown]
     link = csv_link("pairs", [head for head, _ in heads], data)
-    strongest = table("Strongest pairs", heads, lines, link=link)
+    strongest = ReportTable("Strongest pairs", heads, lines, link=link)
     return section("together", answer=answer, table=strongest)
 
 
 def _again(content: ReportContent) -> Section:
-    lines = list(content.settings.items())
-    heads = [("setting", False), ("value", False)]
+    heads, caption = [("setting", False), ("value", False)], "The call, settings and versions"
     return section(
         "again",
         answer="All numbers of this report are inside this file, and need no network.",
         links=[json_link("report", everything(content)), ranking_link(content)],
-        call=content.call,
-        table=table("The call, settings and versions", heads, lines),
+        call=str(content.attrs.get("call", "")),
+        table=ReportTable(caption, heads, list(content.settings.items())),
     )
 
 
@@ -518,13 +493,13 @@ def everything(content: ReportContent) -> dict[str, Any]:
         }
     return {
         "output": content.output,
-        "rows": content.n_rows,
+        "rows": int(content.attrs["n_rows"]),
         "threshold": content.threshold,
         "level": content.level,
         "points": content.points,
         "features": features,
         "pairs": content.pairs,
-        "call": content.call,
+        "call": str(content.attrs.get("call", "")),
         "settings": content.settings,
     }
 
@@ -549,10 +524,17 @@ class ReportTable:
 
     caption: str
     columns: Sequence[tuple[str, bool]]
-    lines: tuple[tuple[Cell, ...], ...]
+    lines: Sequence[Sequence[Cell | str]]
     # Becomes blocks with labels on small screens.
     wide: bool = False
     link: Link | None = None
+
+    @property
+    def cells(self) -> list[list[Cell]]:
+        """The cells of the lines, also of texts alone."""
+        return [
+            [text if isinstance(text, Cell) else Cell(text) for text in line] for line in self.lines
+        ]
 
     @property
     def of_numbers(self) -> bool:
@@ -563,32 +545,17 @@ class ReportTable:
         """The table as CSV: with eight digits where they are known."""
         if self.link is not None:
             return self.link.text
-        texts = [[cell.text for cell in line] for line in self.lines]
+        texts = [[cell.text for cell in line] for line in self.cells]
         return csv_text([head for head, _ in self.columns], texts)
 
     def latex(self) -> str:
         """The table as LaTeX, as it is read in the report; it needs the package booktabs."""
         texts = [
             [f"{cell.text} [{cell.interval}]" if cell.interval else cell.text for cell in line]
-            for line in self.lines
+            for line in self.cells
         ]
         frame = pd.DataFrame(texts, columns=[head for head, _ in self.columns])
         aligned = "".join("r" if is_number else "l" for _, is_number in self.columns)
         return frame.to_latex(
             index=False, escape=True, caption=self.caption, column_format=aligned
         ).replace(MINUS, "$-$")
-
-
-def table(
-    caption: str,
-    heads: Sequence[tuple[str, bool]],
-    lines: Sequence[Sequence[Cell | str]],
-    *,
-    wide: bool = False,
-    link: Link | None = None,
-) -> ReportTable:
-    """A table of cells or plain texts."""
-    cells = tuple(
-        tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in line) for line in lines
-    )
-    return ReportTable(caption, heads, cells, wide, link)

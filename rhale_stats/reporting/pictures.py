@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -15,14 +15,13 @@ from markupsafe import Markup
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from rhale_stats.answers.numbers import FIVE_DIGITS, axis_texts, percent
+from rhale_stats.answers.sentences import FIVE_DIGITS, axis_texts, percent
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.reporting.reading import (
     MINUS,
-    Bars,
     Group,
     PictureCurve,
     ReportContent,
@@ -51,10 +50,10 @@ class Scale:
     start: float
     end: float
 
-    def __call__(self, value: float) -> float:
-        """Pixel of a number."""
+    def __call__(self, value: Any) -> Any:
+        """Pixel of a number, or pixels of numbers."""
         share = (value - self.low) / (self.high - self.low)
-        return float(self.start + share * (self.end - self.start))
+        return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int, units: str = "") -> list[tuple[float, str]]:
         """Round numbers on the scale, at most ``most`` from 3 on, with their texts."""
@@ -67,8 +66,8 @@ class Scale:
 
 def spanning(values: Iterable[float], start: float, end: float, *, room: float = 0.05) -> Scale:
     """A scale that holds these numbers, with some room at both ends."""
-    finite = np.asarray([value for value in values if np.isfinite(value)], float)
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    finite = [value for value in values if np.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
     if low == high:
         half = abs(low) / 2 or 0.5
         low, high = low - half, high + half
@@ -81,12 +80,10 @@ def fair(numbers: Iterable[float], about: Iterable[float], start: float, end: fl
 
     One cell of few rows, whose band is wide, shall not flatten the rest.
     """
-    finite = np.asarray([value for value in numbers if np.isfinite(value)], float)
-    reach = np.ptp(finite) if finite.size else 0.0
-    if not reach:
-        return spanning([*finite, *about], start, end, room=0.02)
-    ends = finite.min() - reach, finite.max() + reach
-    return spanning([*finite, *np.clip(np.asarray([*about]), *ends)], start, end, room=0.02)
+    finite = [value for value in numbers if np.isfinite(value)]
+    if reach := np.ptp(finite or 0.0):
+        about = np.clip([*about], min(finite) - reach, max(finite) + reach)
+    return spanning([*finite, *about], start, end, room=0.02)
 
 
 def tick_texts(values: FloatArray, units: str = "") -> list[str]:
@@ -145,7 +142,7 @@ class Drawing:
 
     def line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:
         """A straight line."""
-        self._parts.append(f'<path class="{kind}" d="M{_at(x1)} {_at(y1)}L{_at(x2)} {_at(y2)}"/>')
+        self.path(kind, (x1, x2), (y1, y2))
 
     def rect(self, kind: str, x: float, y: float, width: float, height: float) -> None:
         """A bar, also if an end comes before the start."""
@@ -159,16 +156,11 @@ class Drawing:
         self._parts[place] = self._parts[place].replace('"/>', f'{bar}"/>')
 
     def path(
-        self, kind: str, points: Sequence[tuple[float, float]], *, closed: bool = False
+        self, kind: str, x: Iterable[float], y: Iterable[float], *, closed: bool = False
     ) -> None:
         """A line through points, or the area within them."""
-        if points:
-            line = "L".join(f"{_at(x)} {_at(y)}" for x, y in points)
+        if line := "L".join(f"{_at(a)} {_at(b)}" for a, b in zip(x, y, strict=True)):
             self._parts.append(f'<path class="{kind}" d="M{line}{"Z" if closed else ""}"/>')
-
-    def circle(self, kind: str, x: float, y: float, radius: float) -> None:
-        """A dot."""
-        self._parts.append(f'<circle class="{kind}" cx="{_at(x)}" cy="{_at(y)}" r="{radius:g}"/>')
 
     def steps(self, kind: str, edges: FloatArray, heights: FloatArray, bottom: float) -> None:
         """The area of columns that touch each other."""
@@ -186,11 +178,15 @@ class Drawing:
         for kind in ("points border", "points"):
             self._parts.append(f'<path class="{kind}" d="{places}"/>')
 
-    def square(self, kind: str, x: float, y: float, half: float, *, turned: bool = False) -> None:
-        """A square around a point; turned, it stands on a corner."""
-        flat = ((-1, -1), (1, -1), (1, 1), (-1, 1))
-        corners = ((-1, 0), (0, -1), (1, 0), (0, 1)) if turned else flat
-        self.path(kind, [(x + a * half, y + b * half) for a, b in corners], closed=True)
+    def mark(self, kind: str, x: float, y: float) -> None:
+        """A dot for averages, a square for rows that stands on a corner, or a square."""
+        if kind == "average":
+            self._parts.append(f'<circle class="mark {kind}" cx="{_at(x)}" cy="{_at(y)}" r="5"/>')
+            return
+        corners = (
+            ((-5, 0, 5, 0), (0, -5, 0, 5)) if kind == "rows" else ((-5, 5, 5, -5), (-5, -5, 5, 5))
+        )
+        self.path(f"mark {kind}", x + np.array(corners[0]), y + np.array(corners[1]), closed=True)
 
     def text(self, kind: str, x: float, y: float, text: str) -> None:
         """A text; ``kind`` says whether x is its start, middle or end."""
@@ -200,19 +196,15 @@ class Drawing:
     def curve(self, kind: str, x: FloatArray, y: FloatArray, across: Scale, up: Scale) -> None:
         """A line through the values that are known."""
         for run in runs(np.isfinite(x) & np.isfinite(y)):
-            points = [(across(a), up(b)) for a, b in zip(x[run], y[run], strict=True)]
-            if len(points) > 1:
-                self.path(kind, points)
+            if len(x[run]) > 1:
+                self.path(kind, across(x[run]), up(y[run]))
 
     def band(self, curve: PictureCurve, across: Scale, up: Scale) -> None:
         """The area between the ends of the band of a curve."""
         low, high = np.clip([curve.low, curve.high], up.low, up.high)
         for run in runs(np.isfinite(curve.x) & np.isfinite(low) & np.isfinite(high)):
-            upper, lower = (
-                [(across(a), up(b)) for a, b in zip(curve.x[run], end[run], strict=True)]
-                for end in (high, low)
-            )
-            self.path("band", upper + lower[::-1], closed=True)
+            x, ends = across(curve.x[run]), np.r_[up(high[run]), up(low[run])[::-1]]
+            self.path("band", np.r_[x, x[::-1]], ends, closed=True)
 
     def markup(self, kind: str, anchor: str) -> Markup:
         """The picture for HTML, named by the elements for its caption and its description."""
@@ -253,7 +245,7 @@ class Dot:
 
     name: str
     marks: tuple[tuple[str, ReportSize], ...]
-    quantiles: FloatArray | None = None
+    quantiles: Sequence[float] = ()
 
 
 def overview(features: Sequence[ReportFeature], threshold: float, width: float) -> Drawing:
@@ -274,7 +266,7 @@ def overview(features: Sequence[ReportFeature], threshold: float, width: float) 
 def dots(
     lines: Sequence[Dot],
     width: float,
-    shown: Sequence[float],
+    shown: Iterable[float],
     *,
     small: float | None = None,
     linked: bool = False,
@@ -284,7 +276,9 @@ def dots(
     With ``small``, below which sizes hardly matter, the scale begins at 0.
     """
     room = min(max(text_width(line.name) for line in lines) + 16, 0.38 * width)
-    numbers = [*shown, *chain.from_iterable(map(_numbers, lines))]
+    sizes = chain.from_iterable(size for line in lines for _, size in line.marks)
+    quantiles = chain.from_iterable(line.quantiles for line in lines)
+    numbers = [*shown, *sizes, *quantiles]
     scale = spanning(numbers, room, width - 14, room=0.04)
     bottom = 8 + LINE * len(lines)
     drawing = Drawing(width, bottom + 24)
@@ -296,17 +290,16 @@ def dots(
         drawing.text("mid", scale(value), bottom + 17, text)
     if scale.low < 0 < scale.high:
         drawing.line("zero", scale(0), 8, scale(0), bottom)
-    middles = [8 + LINE * (k + 0.5) for k in range(len(lines))]
+    middles = 8 + LINE * (np.arange(len(lines)) + 0.5)
     if linked:
-        values = [line.marks[0][1].value for line in lines]
-        drawing.path(
-            "link", [(scale(a), b) for a, b in zip(values, middles, strict=True) if np.isfinite(a)]
-        )
+        values = np.array([line.marks[0][1].value for line in lines])
+        known = np.isfinite(values)
+        drawing.path("link", scale(values[known]), middles[known])
     for line, middle in zip(lines, middles, strict=True):
         texts = wrapped(line.name, room - 10)
         for k, text in enumerate(texts):
             drawing.text("end", room - 8, middle + 4.5 + 14 * (k - (len(texts) - 1) / 2), text)
-        if line.quantiles is not None:
+        if len(line.quantiles):
             _sideways(drawing, line.quantiles, scale, middle)
         offset = 5.5 if len(line.marks) > 1 else 0
         for (kind, size), sign in zip(line.marks, (-1, 1), strict=False):
@@ -314,51 +307,26 @@ def dots(
     return drawing
 
 
-def _numbers(line: Dot) -> list[float]:
-    sizes = [size for _, size in line.marks]
-    numbers = [number for size in sizes for number in (size.value, size.low, size.high)]
-    return numbers if line.quantiles is None else [*numbers, *line.quantiles]
-
-
 def _mark(drawing: Drawing, kind: str, size: ReportSize, scale: Scale, y: float) -> None:
     """A dot, diamond or square with its interval."""
     if np.isfinite(size.low) and np.isfinite(size.high):
         drawing.line(f"interval {kind}", scale(size.low), y, scale(size.high), y)
     if np.isfinite(size.value):
-        if kind == "average":
-            drawing.circle(f"mark {kind}", scale(size.value), y, 5)
-        else:
-            drawing.square(f"mark {kind}", scale(size.value), y, 5, turned=kind == "rows")
+        drawing.mark(kind, scale(size.value), y)
 
 
-def _sideways(drawing: Drawing, quantiles: FloatArray, scale: Scale, y: float) -> None:
+def _sideways(drawing: Drawing, quantiles: Sequence[float], scale: Scale, y: float) -> None:
     """Single rows as a bar: middle half thick, middle 80 % thin."""
     for (low, high), half in (((0, 4), 2), ((1, 3), 6)):
-        _halves(drawing, quantiles[low], quantiles[high], scale, (y, half), flat=True)
+        for kind, first, length in _halves(quantiles[low], quantiles[high], scale):
+            drawing.rect(kind, first, y - half, length, 2 * half)
 
 
-def _halves(
-    drawing: Drawing,
-    low: float,
-    high: float,
-    scale: Scale,
-    place: tuple[float, float],
-    *,
-    flat: bool,
-) -> None:
-    """A bar from low to high, its parts below and above 0 in two colours."""
-    middle, half = place
+def _halves(low: float, high: float, scale: Scale) -> Iterator[tuple[str, float, float]]:
+    """The parts of a bar below and above 0: kind, first pixel and length."""
     for kind, start, end in (("down", low, min(high, 0.0)), ("up", max(low, 0.0), high)):
-        if not start < end:
-            continue
-        first, last = scale(start), scale(end)
-        if flat:
-            drawing.rect(kind, first, middle - half, last - first, 2 * half)
-        else:
-            drawing.rect(kind, middle - half, first, 2 * half, last - first)
-
-
-# --- features -------------------------------------------------------------------------------------
+        if start < end:
+            yield kind, scale(start), scale(end) - scale(start)
 
 
 def of_feature(feature: ReportFeature, least: float, width: float) -> Drawing:
@@ -392,16 +360,16 @@ def of_levels(feature: ReportFeature, width: float, least: float) -> Drawing:
     lines = [
         Dot(name, (("average", size),)) for name, size in zip(feature.levels, sizes, strict=True)
     ]
-    middle = _middle(curve)
-    ends = (middle - least / 2, middle + least / 2)
-    drawing = dots(lines, width, (0.0, *ends), linked=feature.ordered)
+    drawing = dots(lines, width, _about(curve, least), linked=feature.ordered)
     drawing.places, drawing.along = np.asarray(8 + LINE * (np.arange(len(lines)) + 0.5)), "y"
     return drawing
 
 
-def _middle(curve: PictureCurve) -> float:
+def _about(curve: PictureCurve, least: float) -> FloatArray:
+    """0, and the ends of a panel that spans ``least`` about the middle of a curve."""
     finite = curve.y[np.isfinite(curve.y)]
-    return float(finite.min() + finite.max()) / 2 if finite.size else 0.0
+    middle = (finite.min() + finite.max()) / 2 if finite.size else 0.0
+    return np.array([0.0, middle - least / 2, middle + least / 2])
 
 
 def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
@@ -409,14 +377,14 @@ def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
     left = 50.0 if width > NARROW else 44.0
     drawing = Drawing(width, 0.0)
     across = spanning(feature.curve.x, left, width - 12, room=0.0)
-    drawing.places = np.array([across(x) for x in feature.curve.x])
+    drawing.places = across(feature.curve.x)
     _upper(drawing, feature, across, 10.0, least)
     bottom = 10.0 + ABOVE
     step = feature.windows.step if feature.windows else ""
     parts: tuple[tuple[Any, str, Callable[..., None], float], ...] = (
         (feature.windows, f"Change for single rows, +{step}", _strip, STRIP),
         (feature.outcome, "Observed (dots), predicted (line)", _outcomes, STRIP),
-        (feature.counts, ROWS_TITLE, _counts, ROWS),
+        (feature if len(feature.counts) else None, ROWS_TITLE, _counts, ROWS),
     )
     for shown, title, draw, height in parts:
         if shown:
@@ -440,11 +408,8 @@ def _upper(
         drawn(curve, feature.stretches)
         for curve in (feature.curve, *(group.curve for group in feature.leaves[:MAX_GROUPS]))
     )
-    middle = _middle(curve)
-    numbers = np.concatenate([curve.y, *(group.y for group in groups)])
-    ends = [middle - least / 2, middle + least / 2]
-    band = np.concatenate([curve.low, curve.high])
-    up = fair([0.0, *ends, *numbers], band, top + ABOVE, top)
+    numbers = np.concatenate([_about(curve, least), curve.y, *(group.y for group in groups)])
+    up = fair(numbers, [*curve.low, *curve.high], top + ABOVE, top)
     for stretch in feature.stretches:
         start, end = map(across, stretch)
         drawing.rect("few", start, top, end - start, ABOVE)
@@ -488,18 +453,17 @@ def _levels_of(drawing: Drawing, up: Scale, across: Scale, most: int = 6) -> Non
 
 def _strip(drawing: Drawing, windows: Windows, across: Scale, top: float) -> None:
     """Changes of single rows: middle half thick, middle 80 % thin, average as a dot."""
-    middle_half = windows.quantiles[:, [1, 3]].ravel()
-    quantiles = windows.quantiles.ravel()
-    up = fair([0.0, *middle_half, *windows.mean], quantiles, top + STRIP, top + 6)
+    numbers = [0.0, *windows.quantiles[:, [1, 3]].ravel(), *windows.mean]
+    up = fair(numbers, windows.quantiles.ravel(), top + STRIP, top + 6)
     _levels_of(drawing, up, across, 4)
     changes = np.clip(windows.quantiles, up.low, up.high)
     for left, right, quantiles in zip(windows.left, windows.right, changes, strict=True):
         start, end = across(left), across(right)
         middle, half = (start + end) / 2, min((end - start) * 0.35, 7.0)
         for (low, high), part in (((0, 4), max(half / 3, 0.6)), ((1, 3), half)):
-            _halves(drawing, quantiles[low], quantiles[high], up, (middle, part), flat=False)
-    places = (windows.left + windows.right) / 2
-    drawing.points(np.vectorize(across)(places), np.vectorize(up)(windows.mean))
+            for kind, first, length in _halves(quantiles[low], quantiles[high], up):
+                drawing.rect(kind, middle - part, first, 2 * part, length)
+    drawing.points(across((windows.left + windows.right) / 2), up(windows.mean))
 
 
 def _outcomes(
@@ -510,16 +474,16 @@ def _outcomes(
     up = spanning([*outcome["observed"], *outcome["predicted"]], top + STRIP, top + 6, room=0.05)
     _levels_of(drawing, up, across, 4)
     drawing.curve("average thin", middle, outcome["predicted"], across, up)
-    drawing.points(np.vectorize(across)(middle), np.vectorize(up)(outcome["observed"]))
+    drawing.points(across(middle), up(outcome["observed"]))
 
 
-def _counts(drawing: Drawing, counts: Bars, across: Scale, top: float) -> None:
+def _counts(drawing: Drawing, feature: ReportFeature, across: Scale, top: float) -> None:
     """Numbers of rows in columns of one width, those of a bin spread evenly over it."""
-    edges = np.append(counts.left, counts.right[-1])
+    edges, below = feature.curve.x, np.append(0.0, np.cumsum(feature.counts))
     ends = np.linspace(edges[0], edges[-1], COLUMNS + 1)
-    share = np.diff(np.interp(ends, edges, np.append(0.0, np.cumsum(counts.n))))
+    share = np.diff(np.interp(ends, edges, below))
     height = np.where(share > 0, np.maximum(ROWS * share / share.max(), 0.8), 0.0)
-    drawing.steps("count", np.vectorize(across)(ends), top + ROWS - height, top + ROWS)
+    drawing.steps("count", across(ends), top + ROWS - height, top + ROWS)
 
 
 def of_group(group: Group, feature: ReportFeature, number: int, width: float) -> Drawing:
@@ -528,11 +492,9 @@ def of_group(group: Group, feature: ReportFeature, number: int, width: float) ->
     drawing = Drawing(width, top + height + 24)
     curves = [feature.curve, *(leaf.curve for leaf in feature.leaves)]
     across = spanning(feature.curve.x, left, width - 10, room=0.0)
-    numbers, band = [
-        np.concatenate([getattr(curve, name) for curve in curves for name in names])
-        for names in (["y"], ["low", "high"])
-    ]
-    up = fair([0.0, *numbers], band, top + height, top)
+    numbers = np.concatenate([[0.0], *(curve.y for curve in curves)])
+    band = np.concatenate([end for curve in curves for end in (curve.low, curve.high)])
+    up = fair(numbers, band, top + height, top)
     _levels_of(drawing, up, across, 4)
     curve = group.curve
     drawing.band(curve, across, up)
@@ -547,7 +509,7 @@ def mark_of(kind: str, number: int = 0) -> Drawing:
     """A mark of the key."""
     drawing = Drawing(30, 16)
     if kind == "band":
-        drawing.path("band", [(0, 2), (30, 2), (30, 14), (0, 14)], closed=True)
+        drawing.path("band", (0, 30, 30, 0), (2, 2, 14, 14), closed=True)
         drawing.line("average", 0, 8, 30, 8)
     elif kind == "group":
         drawing.line(f"group g{number}", 0, 8, 30, 8)
@@ -561,7 +523,7 @@ def mark_of(kind: str, number: int = 0) -> Drawing:
     elif kind == "small":
         drawing.rect("small", 0, 0, 30, 16)
     elif kind == "across":
-        _sideways(drawing, np.array([-13.0, -6, 0, 6, 13]), Scale(-15, 15, 0, 30), 8)
+        _sideways(drawing, (-13.0, -6.0, 0.0, 6.0, 13.0), Scale(-15, 15, 0, 30), 8)
     else:
         scale = Scale(0, 30, 0, 30)
         _mark(drawing, kind, ReportSize(15, 3, 27), scale, 8)
@@ -593,9 +555,8 @@ class Picture:
 
 
 def _picture(
-    anchor: str, number: int, draw: Callable[[float], Drawing], words: tuple[str, str], key: Key
+    anchor: str, number: int, draw: Callable[[float], Drawing], caption: str, alt: str, key: Key
 ) -> Picture:
-    caption, alt = words
     wide, narrow = draw(WIDE).markup("wide", anchor), draw(NARROW).markup("narrow", anchor)
     return Picture(caption, wide, key, anchor, number, alt, narrow)
 
@@ -610,7 +571,9 @@ def rows_text(n_rows: int) -> str:
     return f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
 
 
-def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
+def overview_picture(
+    content: ReportContent, features: tuple[ReportFeature, ...], *, in_notebook: bool = False
+) -> Picture:
     """How much each feature moves the predictions."""
     first = " ".join(
         f"{line.label}: average {number_text(line.importance)}, "
@@ -632,7 +595,9 @@ def overview_picture(content: ReportContent, features: tuple[ReportFeature, ...]
         f"rows, with {percent(content.level)} intervals."
     )
     draw = partial(overview, features, content.threshold)
-    return _picture("overview", 1, draw, (caption, alt), key)
+    if in_notebook:
+        return Picture(caption, draw(WIDE).named("wide", alt), key)
+    return _picture("overview", 1, draw, caption, alt, key)
 
 
 def feature_picture(feature: ReportFeature, number: int, content: ReportContent) -> Picture:
@@ -644,9 +609,8 @@ def feature_picture(feature: ReportFeature, number: int, content: ReportContent)
             f"Output at {second} less that at {first}: effect of {feature.shown} on "
             f"{content.shown}."
         )
-    draw = partial(of_feature, feature, 4 * content.threshold)
-    words = (caption, described(feature, content))
-    return _picture(f"{feature.anchor}-picture", number, draw, words, key_of(feature))
+    draw, alt = partial(of_feature, feature, 4 * content.threshold), described(feature, content)
+    return _picture(f"{feature.anchor}-picture", number, draw, caption, alt, key_of(feature))
 
 
 def _curve_caption(feature: ReportFeature, content: ReportContent) -> str:
@@ -695,10 +659,8 @@ def described(feature: ReportFeature, content: ReportContent) -> str:
     curve = feature.curve if feature.levels else drawn(feature.curve, feature.stretches)
     finite = np.flatnonzero(np.isfinite(curve.y))
     feature = replace(feature, curve=curve)
-    places = places_of(feature)
-    chosen = finite
-    if len(finite) > MAX_VALUES:
-        chosen = finite[np.linspace(0, len(finite) - 1, MAX_VALUES).round().astype(int)]
+    places, n_values = places_of(feature), min(len(finite), MAX_VALUES)
+    chosen = finite[np.linspace(0, len(finite) - 1, n_values).round().astype(int)]
     values = "; ".join(f"{places[k]}: {number_text(curve.y[k])}" for k in chosen)
     half = (curve.high - curve.low) / 2
     width = ""
@@ -723,25 +685,14 @@ def places_of(feature: ReportFeature) -> list[str]:
     return [typeset(text) for text in axis_texts(feature.curve.x, feature.line.feature_units)]
 
 
-def place(x: float, feature: ReportFeature) -> str:
-    """A place on the axis of a feature."""
-    return typeset(axis_texts(np.append(feature.curve.x, x), feature.line.feature_units)[-1])
-
-
 def _group_alt(group: Group, feature: ReportFeature) -> str:
     y = group.curve.y
     if not np.isfinite(y).any():
         return ""
     highest = int(np.nanargmax(y))
-    highest_place = place(float(group.curve.x[highest]), feature)
-    return f"Group {group.rule}: highest {number_text(y[highest])} at {highest_place}. "
-
-
-def small_overview(content: ReportContent, features: tuple[ReportFeature, ...]) -> Picture:
-    """How much each feature moves the predictions, for a notebook."""
-    whole = overview_picture(content, features)
-    drawn = overview(features, content.threshold, WIDE).named("wide", whole.alt)
-    return Picture(whole.caption, drawn, whole.key)
+    places = np.append(feature.curve.x, group.curve.x[highest])
+    place = typeset(axis_texts(places, feature.line.feature_units)[-1])
+    return f"Group {group.rule}: highest {number_text(y[highest])} at {place}. "
 
 
 def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.answers import sentences
-from rhale_stats.answers.numbers import (
+from rhale_stats.answers.sentences import (
     AnswerLine,
     axis_texts,
     estimate,
@@ -28,6 +28,7 @@ from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
+Attrs = Mapping[Any, Any]
 MINUS = "−"
 # A minus before a digit that is not part of a date, a range or a name.
 HYPHEN = re.compile(r"(?<![\w.)\]-])-(?=\.?\d)")
@@ -103,15 +104,6 @@ class Windows:
 
 
 @dataclass(frozen=True)
-class Bars:
-    """Numbers of rows by bin."""
-
-    left: FloatArray
-    right: FloatArray
-    n: FloatArray
-
-
-@dataclass(frozen=True)
 class ReportFeature:
     """What a report says of one feature: its facts, texts made of them, and its picture."""
 
@@ -127,7 +119,8 @@ class ReportFeature:
     # Of levels, in the order of the curve; empty for an axis.
     levels: tuple[str, ...] = ()
     ordered: bool = True
-    counts: Bars | None = None
+    # Numbers of rows between the points of the curve, or at levels.
+    counts: FloatArray = field(default_factory=lambda: np.zeros(0))
     windows: Windows | None = None
     # Parts of the axis where the curve cannot be relied on, from left to right.
     stretches: tuple[tuple[float, float], ...] = ()
@@ -153,44 +146,39 @@ class ReportFeature:
 
 
 @dataclass(frozen=True)
-class Trust:
-    """How the model does on the rows, if the outcome is known."""
-
-    # Names, values and notes.
-    scores: tuple[tuple[str, str, str], ...]
-    sentences: tuple[str, ...]
-    calibration: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class ReportContent:
-    """All that a report says."""
+    """All that a report says; ``attrs`` are those of the explanation."""
 
+    attrs: Attrs
     output: str
     units: str
     about: str
-    n_rows: int
     level: float
     threshold: float
-    threshold_share: float
     points: tuple[str, ...]
     # Those that move the predictions most come first.
     features: tuple[ReportFeature, ...]
-    trust: Trust | None = None
+    # How the model does on the rows, if the outcome is known: ``stats`` (names, values and notes)
+    # and ``sentences``; by tenths of the predictions ``calibration``.
+    trust: dict[str, Any] = field(default_factory=dict)
+    calibration: tuple[tuple[str, ...], ...] = ()
     # Columns that act together, the effect of one differs by the other: feature, by, rule, drop,
     # pvalue.
     pairs: tuple[dict[str, Any], ...] = ()
-    # How many were tried; None if none were.
-    n_pairs: int | None = None
+    # How many were tried.
+    n_pairs: int = 0
     limits: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    call: str = ""
     settings: dict[str, str] = field(default_factory=dict)
-    software: str = ""
-    # Whether effects on the outcome were estimated; what is called to matter is a share of this.
-    examined: bool = False
-    matters_of: str = "predictions"
-    # Whether intervals of average curves hold the parameters of the model.
-    parameters: bool = False
+
+    @property
+    def examined(self) -> bool:
+        """Whether effects on the outcome were estimated."""
+        return sentences.examined(self.attrs)
+
+    @property
+    def parameters(self) -> bool:
+        """Whether intervals of average curves hold the parameters of the model."""
+        return self.attrs.get("parameters") == "yes"
 
     @property
     def shown(self) -> str:
@@ -231,7 +219,6 @@ SCORES = {
     "brier": "Brier score",
     "bias": "Bias",
 }
-Attrs = Mapping[Any, Any]
 
 
 def explained(tree: xr.DataTree) -> ReportContent:
@@ -250,16 +237,16 @@ def explained(tree: xr.DataTree) -> ReportContent:
     n_features = count_text(len(lines), "feature")
     about = [f"{attrs.get('model', 'Model')}.", f"{sentences.rows_text(attrs)}, {n_features}."]
     return ReportContent(
+        attrs=attrs,
         output=name,
         units=units,
         about=" ".join([*about, *([f"{attrs['created']}."] if attrs.get("created") else [])]),
-        n_rows=int(attrs["n_rows"]),
         level=float(attrs["level"]),
         threshold=float(attrs["delta"]),
-        threshold_share=float(attrs["matters"]),
         points=tuple(typeset(point) for point in sentences.main_points(lines, attrs)),
         features=features,
-        trust=_trust(tree, attrs) if "outcome" in tree.children else None,
+        trust=_trust(attrs) if "outcome" in tree.children else {},
+        calibration=_calibration(tree),
         pairs=tuple(
             {
                 "feature": line.label,
@@ -271,14 +258,9 @@ def explained(tree: xr.DataTree) -> ReportContent:
             for line in sorted(lines, key=lambda line: -np.nan_to_num(line.split_drop))
             if line.split_by
         ),
-        n_pairs=sum(line.split_tried for line in lines) or None,
+        n_pairs=sum(line.split_tried for line in lines),
         limits=_limits(attrs),
-        call=str(attrs.get("call", "")),
         settings={text: str(attrs[key]) for key, text in SETTINGS.items() if key in attrs},
-        software=str(attrs.get("software", "rhale_stats")),
-        parameters=attrs.get("parameters") == "yes",
-        examined=sentences.examined(attrs),
-        matters_of=str(attrs.get("matters_of", "predictions")),
     )
 
 
@@ -344,9 +326,6 @@ def _rare(row: FeatureResult) -> np.ndarray:
     return rare
 
 
-# --- one feature ----------------------------------------------------------------------------------
-
-
 def _feature(
     line: AnswerLine, position: int, tree: xr.DataTree, region: xr.DataTree | None
 ) -> ReportFeature:
@@ -370,11 +349,9 @@ def _feature(
 
 def _of_axis(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[str, Any]:
     """The curve of a feature with an axis, and what is drawn below it."""
-    edges = row.bin_edges
-    counts = Bars(edges[:-1], edges[1:], row["n_obs"].values.astype(float))
     return {
-        "curve": _curve(row, edges),
-        "counts": counts if row.sizes["bin"] else None,
+        "curve": _curve(row, row.bin_edges),
+        "counts": row["n_obs"].values.astype(float),
         "windows": _windows(tree, line.feature, line.feature_units),
         "stretches": _stretches(row),
         "outcome": _outcome(tree, line.feature),
@@ -393,7 +370,6 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[
     shown = ~_rare(row)[: len(curve.x)]
     shown_curve = curve.take(shown)
     outcome = _outcome(tree, line.feature).items()
-    n_rows = row["n_level"].values[: len(shown)][shown]
     if len(names) == 2 and row.sizes["bin"] and shown.all():
         windows = _windows(tree, line.feature, "")
         difference = _of_first_bin(row), None if windows is None else windows.quantiles[0]
@@ -401,7 +377,7 @@ def _of_levels(row: FeatureResult, tree: xr.DataTree, line: AnswerLine) -> dict[
         "curve": shown_curve,
         "levels": tuple(np.array(names[: len(shown)])[shown].tolist()),
         "ordered": str(row["feature_kind"].values) != NOMINAL,
-        "counts": Bars(shown_curve.x, shown_curve.x, n_rows) if shown.any() else None,
+        "counts": row["n_level"].values[: len(shown)][shown],
         "left_out": int((~shown).sum()),
         "outcome": {name: each[shown] for name, each in outcome if len(each) == len(shown)},
         "difference": difference,
@@ -448,24 +424,18 @@ def _groups(region: xr.DataTree, x: Any, answers: xr.Dataset) -> tuple[Group, ..
     out = []
     for node in range(1, tree.sizes["node"]):
         branch = tree.isel(node=node)
-        number_of = int(branch["region"])
+        region_number = int(branch["region"])
+        condition, rule = (
+            with_labels(answers, str(branch[name].values)) for name in ("condition", "rule")
+        )
+        n_rows, depth, is_leaf = int(branch["n_obs"]), int(branch["depth"]) - 1, region_number >= 0
         curve, difference = FLAT, None
-        if number_of >= 0:
-            row = one_feature(effect.isel(region=number_of), 0)
+        if is_leaf:
+            row = one_feature(effect.isel(region=region_number), 0)
             curve = _at(row, np.asarray(x, float)) if len(x) else FLAT
             if not len(x) and row.sizes["bin"] == 1:
                 difference = _of_first_bin(row)
-        out.append(
-            Group(
-                with_labels(answers, str(branch["condition"].values)),
-                int(branch["n_obs"]),
-                curve,
-                int(branch["depth"]) - 1,
-                number_of >= 0,
-                with_labels(answers, str(branch["rule"].values)),
-                difference,
-            )
-        )
+        out.append(Group(condition, n_rows, curve, depth, is_leaf, rule, difference))
     return tuple(out)
 
 
@@ -488,31 +458,34 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
     return {name: outcome[name].values[present] for name in names}
 
 
-# --- the model, the limits ------------------------------------------------------------------------
-
-
-def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
-    units = str(attrs.get("output_units", ""))
-    notes = {"mae": units, "bias": "mean of predicted less observed"}
+def _trust(attrs: Attrs) -> dict[str, Any]:
+    """Scores of the model, first what holds for new rows, and sentences about it."""
+    notes = {"mae": str(attrs.get("output_units", "")), "bias": "mean of predicted less observed"}
     two_decimals = "{:.2f}".format
     texts: dict[str, Callable[[float], str]] = {"r2": two_decimals, "auc": two_decimals}
-    scores = tuple(
+    stats = []
+    if "skill" in attrs:
+        name = attrs["skill_name"]
+        text = typeset(sentences.skill_text(attrs).removeprefix(f"{name} "))
+        stats = [(f"{name} on rows that the model did not see", text, "by refits without them")]
+    stats += [
         (name_shown, typeset(texts.get(name, number)(float(attrs[name]))), notes.get(name, ""))
         for name, name_shown in SCORES.items()
         if name in attrs
-    )
-    if "skill" in attrs:
-        # First what holds for new rows.
-        name = attrs["skill_name"]
-        text = typeset(sentences.skill_text(attrs).removeprefix(f"{name} "))
-        about = f"{name} on rows that the model did not see"
-        scores = ((about, text, "by refits without them"), *scores)
+    ]
+    return {"stats": stats, "sentences": list(map(typeset, sentences.fit_sentences(attrs)))}
+
+
+def _calibration(tree: xr.DataTree) -> tuple[tuple[str, ...], ...]:
+    """Observed and predicted by tenths of the predictions, as text; empty without outcomes."""
+    if "outcome" not in tree.children:
+        return ()
     outcome = tree["outcome"].to_dataset().transpose("tenth", "ci_bound", ...)
     ends = np.append(outcome["tenth_left"].values, outcome["tenth_right"].values)
     places = np.reshape([typeset(text) for text in axis_texts(ends)], (2, -1)).T
     names = ("n_obs", "predicted", "observed", "residual", "residual_ci")
     columns = [outcome[f"tenth_{name}"].values for name in names]
-    table = tuple(
+    return tuple(
         (
             f"{first} to {last}",
             f"{int(n):,}",
@@ -524,7 +497,6 @@ def _trust(tree: xr.DataTree, attrs: Attrs) -> Trust:
             places, *columns, strict=True
         )
     )
-    return Trust(scores, tuple(map(typeset, sentences.fit_sentences(attrs))), table)
 
 
 def _limits(attrs: Attrs) -> dict[str, tuple[str, ...]]:

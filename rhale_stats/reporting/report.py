@@ -17,12 +17,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from rhale_stats.answers.sentences import answers_in, outputs_in, uncertainty_text
+from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.effects.intervals import confband
 from rhale_stats.files import whole
 from rhale_stats.reporting.page import ReportPage, page_of, page_of_outputs, ranking, tables_of
-from rhale_stats.reporting.pictures import small_feature, small_overview
+from rhale_stats.reporting.pictures import overview_picture, small_feature
 from rhale_stats.reporting.reading import explained, regions_of
 from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.parts import over_outputs
@@ -55,7 +56,7 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
         "head": text.partition("\n")[0],
         "about": content.about,
         "points": content.points,
-        "picture": small_overview(content, shown),
+        "picture": overview_picture(content, shown, in_notebook=True),
         "table": ranking(content, shown),
         "curves": [
             {"headline": feature.headline, "picture": small_feature(feature, content)}
@@ -64,9 +65,6 @@ def notebook_html(tree: xr.DataTree, text: str) -> str:
         "sure": uncertainty_text(tree.attrs),
     }
     return _rendered("notebook.html.j2", {**values, "style": Markup(notebook_style())})
-
-
-# --- pages as HTML --------------------------------------------------------------------------------
 
 
 # What begins the name of a region, and names of elements; characters that XML and HTML do not have.
@@ -157,14 +155,6 @@ def _rendered(template: str, values: dict[str, Any]) -> str:
     html = _environment().get_template(template).render(values)
     # A name with such a character is shown without it.
     return CONTROLS.sub("\ufffd", html).lstrip()
-
-
-def rendered(page: ReportPage, lang: str, *, all_open: bool, interactive: bool) -> str:
-    """A report as HTML."""
-    script = _text("page.js") if interactive else ""
-    values = {"page": page, "lang": lang, "all_open": all_open, "policy": policy(script)}
-    values |= {"style": Markup(page_style()), "script": Markup(script)}
-    return _rendered("report.html.j2", values)
 
 
 # Colours on light and on dark ground.
@@ -289,10 +279,7 @@ def report(
         raise TypeError(f"title must be a text, or None; got {shown(title)}.")
     if tables is not None and not isinstance(tables, str | os.PathLike):
         raise TypeError(f"tables must be the path of a folder, or None; got {shown(tables)}.")
-    if lang not in LANGUAGES:
-        raise ValueError(
-            f"lang must be one of {', '.join(map(repr, LANGUAGES))}; got {shown(lang)}."
-        )
+    check_choice("lang", lang, LANGUAGES)
     several = outputs_in(tree)
     if not several:
         answers_in(tree)
@@ -307,7 +294,10 @@ def report(
     pages = {label: page_for(part) for label, part in several.items()}
     page = page_of_outputs(pages, title) if pages else page_for(tree)
     files = {} if tables is None else _table_files(page, Path(tables), overwrite=overwrite)
-    html = rendered(page, lang, all_open=print, interactive=interactive)
+    script = _text("page.js") if interactive else ""
+    values = {"page": page, "lang": lang, "all_open": print, "policy": policy(script)}
+    values |= {"style": Markup(page_style()), "script": Markup(script)}
+    html = _rendered("report.html.j2", values)
     with whole(target) as unfinished:
         unfinished.write_text(html, encoding="utf-8", newline="\n")
     for file, text in files.items():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rhale_stats.answers.numbers import axis_texts, estimate, listed, number, percent
+from rhale_stats.answers.sentences import axis_texts, estimate, listed, number, percent
 
 
 @pytest.mark.parametrize(

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.answers.numbers import AnswerLine
 from rhale_stats.answers.sentences import (
     HEADLINES,
     MAX_POINTS,
+    AnswerLine,
     additive_sentence,
     answers_in,
     fit_sentences,
     fit_text,
     headline,
     main_points,
-    pvalue_text,
     rows_text,
     sentences,
     uncertainty_text,
 )
+from rhale_stats.printing.text import permutation_text
 
 VERDICTS = ("yes", "hardly", "cannot tell")
 EVIL = "<script>&\"'{0}%s"
@@ -328,7 +328,7 @@ def test_the_rows_that_were_used():
 
 
 def test_p_values():
-    assert [pvalue_text(one) for one in (0.0, 0.00099, 0.001, 1.0)] == [
+    assert [permutation_text(one) for one in (0.0, 0.00099, 0.001, 1.0)] == [
         *("< 0.001", "< 0.001", "0.001", "1.000")
     ]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 from sklearn.linear_model import LinearRegression
+
+from rhale_stats.cli.main import main
 
 RNG = np.random.default_rng(0)
 ROWS = 400
@@ -40,6 +44,22 @@ def linear(tmp_path):
     path = tmp_path / "model.joblib"
     joblib.dump(LinearRegression().fit(FRAME[NUMBERS], Y), path)
     return path
+
+
+@pytest.fixture
+def refused(capsys):
+    """Check that a command ends before its work, with status 2 and one line."""
+
+    def check(words, message):
+        try:
+            status = main(words)
+        except SystemExit as end:
+            status = end.code
+        error = capsys.readouterr().err
+        assert status == 2
+        assert re.fullmatch(f"rhale-stats: {message}.*\n", error), error
+
+    return check
 
 
 @pytest.fixture(scope="session")

@@ -151,14 +151,8 @@ files.writers_of = writers_of
         (["--out", "x.docx"], "--out must end with one of .html, .nc, "),
     ],
 )
-def test_what_cannot_be_explained(table, linear, capsys, monkeypatch, words, message):
+def test_what_cannot_be_explained(table, linear, refused, monkeypatch, words, message):
     from rhale_stats.cli import commands
 
     monkeypatch.setattr(commands.rs, "explain", None)
-    try:
-        status = main(["explain", str(table), "--model", str(linear), "--trust", *words])
-    except SystemExit as end:
-        status = end.code
-    error = capsys.readouterr().err
-    assert status == 2
-    assert re.fullmatch(f"rhale-stats: {message}.*\n", error), error
+    refused(["explain", str(table), "--model", str(linear), "--trust", *words], message)

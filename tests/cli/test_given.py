@@ -168,19 +168,13 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_done_is_a_line_before_the_work(
-    table, linear, capsys, monkeypatch, words, message
+    table, linear, refused, monkeypatch, words, message
 ):
     monkeypatch.setattr(commands.rs, "local_effects", None)
     words = [str(linear) if word == "MODEL" else word for word in words]
     words = [*(["--trust"] if str(linear) in words else []), *words]
     feature = [] if "--feature" in words else ["--feature", "age"]
-    try:
-        status = main(["regions", str(table), *feature, *words])
-    except SystemExit as end:
-        status = end.code
-    error = capsys.readouterr().err
-    assert status == 2
-    assert re.fullmatch(f"rhale-stats: {message}.*\n", error), error
+    refused(["regions", str(table), *feature, *words], message)
 
 
 def test_one_of_several_outputs_is_named(table, tmp_path, capsys):

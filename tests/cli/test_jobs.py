@@ -71,12 +71,17 @@ def fit(monkeypatch, tmp_path):
     """Fit a formula to a file: the effects that would be saved. To draw and save takes longest."""
     found = []
     monkeypatch.setattr(jobs, "_draw", lambda effect, local: None)
-    monkeypatch.setattr(jobs, "_save", lambda effect, figure, out: found.append(effect))
+    save = jobs._save
+
+    def saved(figure, paths, effect, table):
+        found.append(effect) if figure is None else save(figure, paths, effect, table)
+
+    monkeypatch.setattr(jobs, "_save", saved)
 
     def fit(path, formula, *words):
         words = ["fit", str(path), "--formula", formula, "--no-progress", *words]
         assert main([*words, "--out", str(tmp_path)]) == 0
-        return found[-1]
+        return found[0]
 
     return fit
 

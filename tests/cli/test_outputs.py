@@ -13,8 +13,7 @@ import xarray as xr
 import rhale_stats as rs
 from rhale_stats import files
 from rhale_stats.cli.files import (
-    OF_TABLES,
-    OF_TREES,
+    HOW_TO_READ,
     as_json,
     files_of,
     read_result,
@@ -22,9 +21,9 @@ from rhale_stats.cli.files import (
     save,
     writers_of,
 )
-from rhale_stats.cli.interruption import FailureError, UsageError
+from rhale_stats.cli.parser import RESULTS, FailureError, UsageError
 
-SUFFIXES = (*OF_TREES, *OF_TABLES, ".json")
+OF_TREES = tuple(HOW_TO_READ)
 
 
 @pytest.fixture
@@ -127,7 +126,7 @@ def test_half_of_a_result_cannot_be_read(tmp_path, effect):
 
 
 def test_every_suffix_is_written(tmp_path, effect):
-    paths = [tmp_path / f"out{suffix}" for suffix in SUFFIXES]
+    paths = [tmp_path / f"out{suffix}" for suffix in RESULTS]
     table = rs.tidy(effect)
     save(files_of(given(*paths)), writers_of(effect, table, {"effects": table}))
     for path in paths:
@@ -141,7 +140,7 @@ def test_every_suffix_is_written(tmp_path, effect):
             pd.testing.assert_frame_equal(read_table(path), table)
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", RESULTS)
 def test_files_are_replaced_only_if_asked(tmp_path, effect, suffix):
     path = tmp_path / f"out{suffix}"
     writers = writers_of(effect, rs.tidy(effect), {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 import xarray as xr
@@ -71,16 +70,10 @@ def test_options_go_to_the_report(tree, tmp_path, monkeypatch):
         (["EFFECT"], "TREE must be an explanation, as .*effect.nc is not: its method is not known"),
     ],
 )
-def test_reports_that_cannot_be_written(tree, tmp_path, capsys, monkeypatch, words, message):
+def test_reports_that_cannot_be_written(tree, tmp_path, refused, monkeypatch, words, message):
     effect = tmp_path / "effect.nc"
     xr.Dataset({"height": ("x", [1.0])}).to_netcdf(effect, engine="h5netcdf")
     monkeypatch.chdir(tmp_path)
     named = {"TREE": str(tree), "EFFECT": str(effect)}
-    try:
-        status = main(["report", *(named.get(word, word) for word in words)])
-    except SystemExit as end:
-        status = end.code
-    error = capsys.readouterr().err
-    assert status == 2
-    assert re.fullmatch(f"rhale-stats: {message}.*\n", error), error
+    refused(["report", *(named.get(word, word) for word in words)], message)
     assert [path.name for path in tmp_path.iterdir()] == ["effect.nc"]

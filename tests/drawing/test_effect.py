@@ -22,7 +22,7 @@ import rhale_stats as rs
 from rhale_stats.drawing import bins as plots_bins
 from rhale_stats.drawing import curve as plots_curve
 from rhale_stats.drawing import frame
-from rhale_stats.drawing import legend as plots_marks
+from rhale_stats.drawing import frame as plots_marks
 from rhale_stats.drawing import rows as plots_rows
 from rhale_stats.drawing.bins import plot_bias, plot_bins, plot_edges
 from rhale_stats.drawing.effects import plot_effect, plot_effects

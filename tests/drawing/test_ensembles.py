@@ -14,12 +14,6 @@ from tests.ensembles.made import REFITS, ensemble
 CURVES = np.random.default_rng(4).standard_normal((41, 5))
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 def area(panel, label):
     """The ends of a filled area, by its label in the legend."""
     found = next(one for one in panel.collections if one.get_label().startswith(label))

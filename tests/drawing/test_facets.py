@@ -26,12 +26,6 @@ def model(X):
     return (X["dose"] * (X["age"] - 50) / 60 + X["k"].map({"a": 0, "b": 1, "c": 3})).to_numpy()
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 def line_of(panel, label):
     (found,) = [one for one in panel.lines if one.get_label() == label]
     return found.get_xdata(), found.get_ydata()

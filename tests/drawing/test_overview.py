@@ -8,7 +8,7 @@ import xarray as xr
 from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
-from rhale_stats.drawing import estimates, legend
+from rhale_stats.drawing import estimates, frame
 from tests.explanation.explained import explained as explained
 from tests.helpers import labelled
 
@@ -23,7 +23,7 @@ def test_changes_are_those_of_the_answers(explained):
     assert marks.get_markerfacecolor() == "white"
     names = [tick.get_text().split("\n")[0] for tick in panel.get_yticklabels()]
     assert names == answers["label"].values.tolist()
-    (grey,) = (patch for patch in panel.patches if patch.get_gid() == legend.OURS)
+    (grey,) = (patch for patch in panel.patches if patch.get_gid() == frame.OURS)
     assert grey.get_x() == -explained.attrs["delta"]
     beside = [text.get_text() for text in panel.texts]
     assert any(text.startswith("rows differ by ") for text in beside)
@@ -67,9 +67,9 @@ def test_observed_and_predicted(explained):
     assert [panel.get_title() for panel in panels] == ["The line", "city"]
     own = explained["outcome"].to_dataset().sel(feature="line")
     known = np.isfinite(own["place_left"])
-    line = labelled(panels[0], legend.PREDICTED)
+    line = labelled(panels[0], frame.PREDICTED)
     np.testing.assert_array_equal(line.get_ydata(), own["predicted"][known])
-    dots = labelled(panels[0], legend.OBSERVED)
+    dots = labelled(panels[0], frame.OBSERVED)
     np.testing.assert_array_equal(dots.lines[0].get_ydata(), own["observed"][known])
     ends = np.array([segment[:, 1] for segment in dots.lines[2][0].get_segments()])
     width = np.ptp(own["residual_ci"].transpose("place", "ci_bound").values, axis=1)[known]

@@ -49,12 +49,6 @@ def results():
         }
 
 
-@pytest.fixture(autouse=True)
-def _closed():
-    yield
-    plt.close("all")
-
-
 KINDS = ("local", "effect", "profile", "curves", "ale", "outputs", "test", "comparison")
 
 

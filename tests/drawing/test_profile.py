@@ -68,3 +68,11 @@ def test_errors_of_the_rows_are_dashed_lines_as_before(profile):
     labels = rs.plots.profile(rows, "a").get_legend_handles_labels()[1]
     assert "± standard error, rows and parameters" in labels
     assert not [label for label in labels if "rows alone" in label]
+
+
+def test_derivatives_by_dates_are_per_day():
+    """They were "per days since 1970-01-01"."""
+    X = pd.DataFrame({"t": pd.date_range("2020-01-01", periods=50)})
+    X.attrs["output_units"] = "kg"
+    profile = rs.ice(lambda X: X["t"].dt.day.to_numpy() * 0.1, X, kind="derivative")
+    assert rs.plots.profile(profile, "t").get_ylabel() == "d output / d t [kg per day]"

@@ -13,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.offsetbox import AnnotationBbox, TextArea
 
 import rhale_stats as rs
-from rhale_stats.drawing import legend
+from rhale_stats.drawing import frame
 from rhale_stats.drawing import tree as regions
 from rhale_stats.drawing.frame import HETEROGENEITY_FILL
 from rhale_stats.drawing.heat_maps import plot_interactions
@@ -104,10 +104,10 @@ class TestRegions:
             row = effect.isel(region=number).rhale.in_bins().sel(feature="x1")
             edges = row["edge_value"].values
             known = np.isfinite(edges)
-            line = labelled(panel, legend.CURVE)
+            line = labelled(panel, frame.CURVE)
             np.testing.assert_array_equal(line.get_xdata(), edges[known])
             np.testing.assert_array_equal(line.get_ydata(), row["curve"].values[known])
-            (path,) = labelled(panel, legend.BAND).get_paths()
+            (path,) = labelled(panel, frame.BAND).get_paths()
             upper = (row["curve"] + row["curve_std_sum"]).values[known]
             drawn = {tuple(vertex) for vertex in path.vertices}
             assert set(zip(edges[known], upper, strict=True)) <= drawn
@@ -134,7 +134,7 @@ class TestRegions:
         assert len(panels) == 4
         assert panels[0].get_title() == f"all rows\nn = 600, loss {float(tree['loss'][0]):.4g}"
         whole = rs.rhale(local, weighting="rows").sel(feature="x1")
-        drawn = labelled(panels[0], legend.CURVE).get_ydata()
+        drawn = labelled(panels[0], frame.CURVE).get_ydata()
         np.testing.assert_array_equal(drawn, whole["curve"].values[: len(drawn)])
 
     @pytest.mark.thorough
@@ -144,7 +144,7 @@ class TestRegions:
         assert len({panel.get_xlim() for panel in panels}) == 1
         bottom, top = panels[0].get_ylim()
         for panel in panels:
-            (path,) = labelled(panel, legend.BAND).get_paths()
+            (path,) = labelled(panel, frame.BAND).get_paths()
             assert bottom < path.vertices[:, 1].min()
             assert path.vertices[:, 1].max() < top
 
@@ -161,7 +161,7 @@ class TestRegions:
         figure = plot_regions(tree, effect)[0].figure
         assert len(figure.legends) == 1
         texts = [text.get_text() for text in figure.legends[0].get_texts()]
-        assert texts[0] == legend.CURVE
+        assert texts[0] == frame.CURVE
         assert len(texts) == 2
 
     @pytest.mark.thorough
@@ -198,7 +198,7 @@ class TestRegions:
     def test_constant_feature(self, local):
         tree = rs.regions(local, "flat")
         (panel,) = plot_regions(tree, rs.regional_rhale(local, tree), local=local)
-        assert [text.get_text() for text in panel.texts] == [legend.CONSTANT]
+        assert [text.get_text() for text in panel.texts] == [frame.CONSTANT]
         assert panel.get_title() == "all rows\nn = 600"
 
     @pytest.mark.thorough

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rhale_stats as rs
-from rhale_stats.drawing import legend
+from rhale_stats.drawing import frame
 from tests.helpers import labelled
 
 
@@ -18,10 +18,10 @@ def test_it_draws_the_losses_and_the_choice():
     panel = rs.plots.scores(effect, "x0")
     row = effect.isel(feature=0)
     known = np.isfinite(row["bin_loss"].values)
-    x, y = labelled(panel, legend.LOSS).get_data()
+    x, y = labelled(panel, frame.LOSS).get_data()
     np.testing.assert_array_equal(x, row["n_bins_tried"].values[known])
     np.testing.assert_array_equal(y, row["bin_loss"].values[known])
-    assert labelled(panel, legend.CHOSEN).get_xdata()[0] == int(row["n_bins"])
+    assert labelled(panel, frame.CHOSEN).get_xdata()[0] == int(row["n_bins"])
 
 
 def test_other_rules_have_no_losses():

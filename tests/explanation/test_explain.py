@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import rhale_stats as rs
-from rhale_stats.answers.numbers import lines_of
+from rhale_stats.answers.sentences import lines_of
 from tests.explanation.explained import mixed, table
 
 
@@ -592,3 +592,21 @@ def test_regions_of_a_feature_in_cells_count_their_own_rows():
         effect = split["effect"]
         n_rows = np.bincount(effect["region_of_row"].values)
         np.testing.assert_array_equal(effect["n_obs"].sum(("feature", "bin")), n_rows)
+
+
+def test_intervals_of_regions_say_the_methods_of_all():
+    """That of the first region was said of all of them."""
+    X = np.random.default_rng(0).uniform(-1, 1, (2000, 3))
+    found = rs.explain(
+        lambda X: np.where(X[:, 1] > 0, 3 * X[:, 0] ** 2, X[:, 0] * (X[:, 2] > 0.5)),
+        X,
+        budget=None,
+        rng=0,
+        progress=False,
+    )
+    for split in found["regions"].children.values():
+        effect = split["effect"].to_dataset()
+        bare = effect.drop_vars([name for name in effect if str(name).endswith("_ci")])
+        again = rs.confint(bare, level=0.95)
+        for name in ("effect_ci", "curve_ci", "heterogeneity_ci", "spread_ci"):
+            assert effect[name].identical(again[name]), name

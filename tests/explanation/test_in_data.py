@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
-from rhale_stats.answers.numbers import lines_of
+from rhale_stats.answers.sentences import lines_of
 
 FEATURES = list("abcd")
 

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 from sklearn.metrics import r2_score, roc_auc_score
 
+import rhale_stats as rs
 from rhale_stats.explanation.outcome import skill_of
 
 RNG = np.random.default_rng(0)
@@ -46,6 +47,23 @@ def test_auc_is_that_of_scikit_learn_by_fold():
     by_fold = [roc_auc_score(y[fold == k], predicted[fold == k]) for k in range(4)]
     assert found["skill"] == pytest.approx(np.mean(by_fold))
     assert found["predicts"] == ("yes" if found["skill_low"] > 0.5 else "no")
+
+
+def test_auc_of_these_rows_is_by_their_weights():
+    """It counted all rows alike, beside a log loss by weights."""
+    rng = np.random.default_rng(1)
+    X, weights = rng.normal(size=(200, 2)), rng.integers(1, 6, 200)
+    y = (X[:, 0] + rng.normal(size=200) > 0).astype(float)
+
+    def model(X):
+        return special.expit(X[:, 0] + X[:, 1])
+
+    found = rs.explain(
+        model, X, y, weights=weights, outcome=False, budget=None, rng=0, progress=False
+    )
+    expected = roc_auc_score(y, model(X), sample_weight=weights)
+    assert found.attrs["auc"] == pytest.approx(expected)
+    assert found.attrs["auc"] != pytest.approx(roc_auc_score(y, model(X)))
 
 
 def test_the_interval_has_the_error_of_the_delta_method():
