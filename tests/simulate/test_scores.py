@@ -445,7 +445,7 @@ def test_refused_arguments():
         rs.simulate.mae(effect, None)
     with pytest.raises(TypeError, match="effect must be the Dataset that rhale.*got float"):
         rs.simulate.mae(1.0, effect)
-    with pytest.raises(ValueError, match="truth must be .*this one has no variable 'heterogeneity'"):
+    with pytest.raises(ValueError, match="truth must be .*no variable 'heterogeneity'"):
         rs.simulate.mae(effect, effect.drop_vars("heterogeneity"))
 
 
