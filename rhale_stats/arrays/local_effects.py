@@ -220,11 +220,17 @@ def halves(
     """Rows on an edge as a half in the cell to the right and one in the cell to the left.
 
     ``left`` are slopes across the cell to the left, NaN at rows on no edge between two cells. Rows
-    on an outermost edge count half, too, so that the mean of a cell between two values is that of
-    the step between two levels. Their other halves have the mean of the cell and their own
-    deviations, and so change no mean, and let every row count once.
+    on an outermost edge count half, too, where their cell is between two values, so that its mean
+    is that of the step between two levels. Their other halves have the mean of the cell and their
+    own deviations, and so change no mean, and let every row count once.
     """
-    on_edge, ends = ~np.isnan(left), np.flatnonzero((x == edges[0]) | (x == edges[-1]))
+    on_edge = ~np.isnan(left)
+    at_ends = [
+        x == end
+        for end, beside in ((edges[0], edges[1]), (edges[-1], edges[-2]))
+        if not ((x > min(end, beside)) & (x < max(end, beside))).any()
+    ]
+    ends = np.flatnonzero(np.any(at_ends, axis=0)) if at_ends else np.zeros(0, dtype=np.int64)
     inner = np.flatnonzero(on_edge)
     row = np.concatenate([np.arange(len(x)), inner, ends])
     share = np.where(on_edge, 0.5, 1.0)

@@ -202,3 +202,22 @@ def test_rounded_values_are_covered():
         # The mean of sin(2 z) is 0: the distribution of z is symmetric.
         inside.append(np.mean(np.abs(curve - np.sin(2 * at))[inner] <= 1.96 * se[inner]))
     assert 0.91 <= np.mean(inside) <= 0.998
+
+
+@pytest.mark.parametrize("bins", [[0, 1, 2, 20], 10])
+def test_many_rows_at_the_lowest_value_count_as_all_others(bins):
+    """They counted half where bins are given: zeros of a skewed feature moved its average."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    positive = np.minimum(np.ceil(rng.exponential(1.5, n) * 10) / 10, 20)
+    X = pd.DataFrame({"z": np.where(rng.random(n) < 0.2, 0.0, positive)})
+    X["slope"] = np.where(X["z"] == 0, 1.0, 3.0)
+
+    def model(X):
+        return X["z"] * X["slope"]
+
+    effect = rs.ale(model, X, "z", bins=bins)
+    np.testing.assert_allclose(effect["average_effect"], X["slope"].mean())
+    weights = rng.uniform(0.9999, 1.0001, n)
+    weighted = rs.ale(model, X, "z", bins=bins, weights=weights)
+    np.testing.assert_allclose(effect["effect"], weighted["effect"], atol=2e-3)
