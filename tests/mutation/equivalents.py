@@ -10,7 +10,6 @@ ROUNDING = "a tolerance of rounding, of which only the order matters"
 SCALE = "one factor of the widths of all cells does not change which bins are best"
 FIRST_BIN = "the first bin is number 0, which differs from -1 as it does from 1"
 TWO_AXES = "the array has two axes, of which the last is axis 1"
-PAIRED = "only several models are paired, so that both sides are such results"
 NUMBERS = "numbers of rows that the machine can hold fit into either type"
 SLOWER = "the sum is a quick check, and the largest number the one that decides"
 TOGETHER = "how many columns are asked for together changes no result"
@@ -137,8 +136,8 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/trees.py", "rows_of_nodes"): {
         "… np.where(region >= 0, region, -[2 → 3])[:, None]": "no row has a region below -1",
     },
-    ("regional/comparisons.py", "ale_curve"): {
-        "…), weighting='rows', has_spread=[False → True])": "no spread is asked for",
+    ("regional/comparisons.py", "regional_ale"): {
+        "…s, weighting='rows', has_spread=[False → True]), 0)": "no spread is asked for",
     },
     ("regional/losses.py", "CurveProblem.node"): {
         "worth = loss > ([4 → 5] * self.error) ** 2": ROUNDING,
@@ -396,19 +395,15 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
         "…ges if effect.sizes['bin'] else [np.zeros → np.ones](0)": NO_ELEMENTS,
     },
     ("ensembles/intervals.py", "_of_feature"): {
-        "if paired and rows[[0 → 1]] is not None and (rows[1] is no…": PAIRED,
-        "…d rows[0] is not None and (rows[[1 → 0]] is not None):": PAIRED,
+        "slack = 1e-09 * (z[-1] - z[[0 → 1]])": ROUNDING,
+        "slack = 1e-09 * (z[[- → ]1] - z[0])": ROUNDING,
+        "z = np.clip(z[(z [>= → >] low - slack) & (z <= high + sla…": ROUNDING,
+        "….clip(z[(z >= low - slack) & (z [<= → <] high + slack)], low, high)": ROUNDING,
     },
     ("ensembles/intervals.py", "_are_paired"): {
         "both = ENSEMBLE.holds(a) [and → or] ENSEMBLE.holds(b)": (
             "the result of one model has no members, so that the numbers of members differ"
         ),
-    },
-    ("ensembles/intervals.py", "_points"): {
-        "slack = 1e-09 * (z[-1] - z[[0 → 1]])": ROUNDING,
-        "slack = 1e-09 * (z[[- → ]1] - z[0])": ROUNDING,
-        "return np.asarray(np.clip(z[(z [>= → >] low - slack) & (z <= high + sla…": ROUNDING,
-        "….clip(z[(z >= low - slack) & (z [<= → <] high + slack)], low, high))": ROUNDING,
     },
     ("ensembles/intervals.py", "with_errors"): {
         "if np.isfinite(error.degrees)[.any → .all]():": (
