@@ -397,8 +397,7 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
         "regions": table,
     }
     both = xr.DataTree.from_dict({"/tree": tree, "/effect": effect})
-    shown = table[[name for name in SHOWN if name in table.columns]]
-    lines = shown.to_string(index=False, float_format="{:.4g}".format)
+    lines = table.filter(SHOWN).to_string(index=False, float_format="{:.4g}".format)
     text = f"{rs.summary(tree)}\n\nAverage effects in the regions:\n{lines}"
     return files.delivered(paths, files.writers_of(both, table, answer), text, answer)
 

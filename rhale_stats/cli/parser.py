@@ -149,12 +149,10 @@ def _of(metavar: str, what: str, **how: Any) -> dict[str, Any]:
 
 
 def _flag(what: str, **how: Any) -> dict[str, Any]:
-    """An option without a value."""
     return {"action": "store_true", "help": what, **how}
 
 
 def _names(what: str) -> dict[str, Any]:
-    """An option with the names of one or more columns."""
     return _of("NAME", what, nargs="+")
 
 

@@ -397,7 +397,6 @@ def bin_lines(row: FeatureResult, narrow: float = NARROW_BIN) -> FloatArray:
 
 
 def _draw_lines(panel: Axes, ends: FloatArray, linewidth: float) -> None:
-    """Draw a line for every effect that is known."""
     how: dict[str, Any] = {"colors": frame.AVERAGE, "capstyle": "butt", "zorder": 4}
     frame.add(panel, LineCollection(list(ends), linewidths=linewidth, **how), frame.BIN)
 

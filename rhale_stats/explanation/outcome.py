@@ -127,7 +127,7 @@ def _calibration(
     request: ExplainRequest, observed: FloatArray, level: float
 ) -> dict[str, tuple[tuple[str, ...], NDArray[Any]]]:
     """Observed and predicted by tenths of the predictions."""
-    tenths = _of_axis(request.predicted, N_TENTHS)
+    tenths = _of_axis(request.predicted, N_TENTHS, request.counts)
     by_tenth = _along(request, observed, tenths, level)
     by_tenth |= {"left": tenths.left, "right": tenths.right}
     return {
@@ -151,13 +151,15 @@ def _places(request: ExplainRequest, name: str) -> _Places:
         levels = levels_of(request, position)
         positions = np.arange(float(len(levels.texts)))
         return _Places(levels.code.astype(np.int64), positions, positions, list(levels.texts))
-    return _of_axis(request.table.column(position), N_PLACES)
+    return _of_axis(request.table.column(position), N_PLACES, request.counts)
 
 
-def _of_axis(x: FloatArray, most: int) -> _Places:
+def _of_axis(x: FloatArray, most: int, counts: FloatArray | None) -> _Places:
     """Places of about equal numbers of rows, at most so many; rows without a value are in none."""
     present = ~np.isnan(x)
-    edges = quantile_edges(x[present], int(np.clip(present.sum() // PLACE_ROWS, 1, most)), None)
+    counts = None if counts is None else counts[present]
+    n_rows = present.sum() if counts is None else counts.sum()
+    edges = quantile_edges(x[present], int(np.clip(n_rows // PLACE_ROWS, 1, most)), counts)
     if len(edges) == 1:  # a constant model
         edges = np.repeat(edges, 2)
     number = np.full(len(x), -1, dtype=np.int64)
@@ -172,6 +174,7 @@ def _along(
     n = len(places.left)
     inside = places.number >= 0
     number, share = places.number[inside], request.share[inside]
+    counts = np.ones(len(number)) if request.counts is None else request.counts[inside]
     total = np.bincount(number, share, n)
     safe = np.where(total > 0, total, 1.0)
 
@@ -183,7 +186,8 @@ def _along(
     average = mean(residual)
     influence = share * (residual[inside] - average[number]) / safe[number]
     if request.groups is None:
-        square, units = np.bincount(number, influence**2, n), np.bincount(number, minlength=n)
+        square = np.bincount(number, _of_units(influence, None, counts)[0] ** 2, n)
+        units = np.bincount(number, counts, n)
     else:
         key = number * (request.groups.max() + 1) + request.groups[inside]
         pairs, code = np.unique(key, return_inverse=True)
@@ -196,13 +200,27 @@ def _along(
         half = intervals.student(level, np.maximum(units - 1, 1)) * se
         pvalue = 2 * special.stdtr(np.maximum(units - 1, 1), -(np.abs(average) / se))
     return {
-        "n_obs": np.bincount(number, minlength=n).astype(np.float64),
+        "n_obs": np.bincount(number, counts, n),
         "observed": mean(observed),
         "predicted": mean(request.predicted),
         "residual": average,
         "residual_ci": np.stack([average - half, average + half], axis=-1),
         "pvalue": np.asarray(pvalue),
     }
+
+
+def _of_units(
+    influence: FloatArray, groups: IntArray | None, counts: FloatArray | None
+) -> tuple[FloatArray, float]:
+    """Influences of units, whose squares sum to a variance, and the number of units.
+
+    Units are groups or rows; one that counts n times is n rows.
+    """
+    if groups is not None:
+        return np.asarray(np.bincount(groups, influence), float), float(groups.max() + 1)
+    if counts is not None:
+        return influence / np.sqrt(np.where(counts > 0, counts, 1)), float(counts.sum())
+    return influence, float(len(influence))
 
 
 def _permuted(
@@ -219,9 +237,10 @@ def _permuted(
     model = request.quotients(request.model, probe=False).take(rows)
     share = request.share[rows] / request.share[rows].sum()
     before = row_losses(observed[rows], request.predicted[rows], kind)
-    groups = request.groups
+    groups, counts = request.groups, request.counts
     if groups is not None:
         groups = np.unique(groups[rows], return_inverse=True)[1]
+    counts = None if counts is None else counts[rows]
     n_features = len(request.features)
     increases, ends = np.full(n_features, np.nan), np.full((n_features, 2), np.nan)
     for number, name in enumerate(request.features):
@@ -236,10 +255,7 @@ def _permuted(
         losses = row_losses(observed[rows], predicted, kind)
         increase = losses.mean(axis=0) - before
         mean = float(share @ increase)
-        influence = share * (increase - mean)
-        if groups is not None:
-            influence = np.bincount(groups, influence)
-        units = len(influence)
+        influence, units = _of_units(share * (increase - mean), groups, counts)
         # Rows, and the finite number of permutations.
         variance = units / max(units - 1, 1) * float(influence @ influence)
         variance += float((losses @ share).var(ddof=1)) / PERMUTED
@@ -409,11 +425,10 @@ def confirmed(fits: CrossFits, request: ExplainRequest, names: list[str]) -> Flo
                 if size > 0:
                     line[rows] += h * (fits.observed[rows] - fitted + h) / size
     score *= request.share
-    if request.groups is not None:
-        score = np.stack([np.bincount(request.groups, line) for line in score])
-    spread = np.sqrt((score**2).sum(axis=1))
+    of_units = [_of_units(line, request.groups, request.counts) for line in score]
+    spread, n_units = np.sqrt([each @ each for each, _ in of_units]), of_units[0][1]
     ratio = np.divide(score.sum(axis=1), spread, out=np.zeros(len(names)), where=spread > 0)
-    return np.asarray(special.stdtr(max(score.shape[1] - 1, 1), -ratio))
+    return np.asarray(special.stdtr(max(n_units - 1, 1), -ratio))
 
 
 def _basis(x: FloatArray, n_hats: int) -> FloatArray:
@@ -484,9 +499,9 @@ def skill_of(fits: CrossFits, groups: IntArray | None, level: float) -> dict[str
     repeats = zip(held_out, fold, strict=True)
     values, influences = zip(*[skill(observed, *each, share) for each in repeats], strict=True)
     value, influence = float(np.mean(values)), np.mean(influences, axis=0)
-    if groups is not None:
-        influence = np.bincount(groups, influence)
-    n_folds, n_units = int(fold.max()) + 1, len(influence)
+    counts = fits.sample.weight if fits.sample.frequency else None
+    influence, n_units = _of_units(influence, groups, counts)
+    n_folds = int(fold.max()) + 1
     more = n_folds / (n_folds - 1) if seen.all() else seen.mean() / (1 - seen.mean())
     variance = float(influence @ influence) * (1 + more)
     half = float(intervals.student(level, max(n_units - 1, 1))) * np.sqrt(variance)

@@ -338,7 +338,6 @@ def _of_estimator(estimator: Any) -> Learner:
 
 
 def _cloned(estimator: Any) -> Any:
-    """An unfitted copy."""
     with suppress(ImportError, TypeError):
         from sklearn.base import clone
 

@@ -321,9 +321,7 @@ def _private(line: AnswerLine, effect: xr.Dataset) -> AnswerLine:
 
 
 def _rare(row: FeatureResult) -> np.ndarray:
-    """Levels that too few rows have."""
-    rare: np.ndarray = row["n_level"].values[: len(level_names(row))] < MIN_ROWS
-    return rare
+    return np.asarray(row["n_level"].values[: len(level_names(row))] < MIN_ROWS)
 
 
 def _feature(
@@ -501,10 +499,8 @@ def _calibration(tree: xr.DataTree) -> tuple[tuple[str, ...], ...]:
 
 def _limits(attrs: Attrs) -> dict[str, tuple[str, ...]]:
     """What is in the intervals, what is not, and what is not claimed."""
-    with_parameters = attrs.get("parameters") == "yes"
-    sampled = "groups of rows that depend on each other"
-    if attrs.get("groups") != "yes":
-        sampled = "the rows"
+    in_groups, with_parameters = (attrs.get(name) == "yes" for name in ("groups", "parameters"))
+    sampled = "groups of rows that depend on each other" if in_groups else "the rows"
     in_intervals = [
         f"The sampling of {sampled}: how far a number would move with another sample of "
         f"{int(attrs['n_rows']):,} rows.",

@@ -98,7 +98,6 @@ def _prefixed(html: str, prefix: str, label: str) -> Markup:
 
 
 def _text(name: str) -> str:
-    """A file of this folder."""
     return (resources.files("rhale_stats.reporting") / name).read_text(encoding="utf-8")
 
 

@@ -172,3 +172,21 @@ def test_false_claims_are_rare():
             differ += [line.differs_in_data == "yes" for line in lines.values()]
     assert np.mean(effects) <= 0.05 + 2 * 0.044
     assert np.mean(differ) <= 0.05 + 2 * 0.039
+
+
+def test_rows_that_count_several_times_are_as_many_rows():
+    """Outcomes along features took each as one row: their intervals were too wide."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=300), "b": rng.choice(list("xyz"), 300)})
+    y, counts = X["a"].to_numpy() + rng.normal(size=300), rng.integers(1, 4, 300)
+    options = {"outcome": False, "budget": None, "rng": 0, "progress": False}
+
+    def model(X):
+        return 0.8 * X["a"].to_numpy()
+
+    found = rs.explain(model, X, y, weights=counts, weight_kind="frequency", **options)
+    rows = np.repeat(np.arange(300), counts)
+    expected = rs.explain(model, X.iloc[rows].reset_index(drop=True), y[rows], **options)
+    for name, values in expected["outcome"].to_dataset().variables.items():
+        if values.dtype.kind == "f" and not name.startswith("permutation"):
+            np.testing.assert_allclose(found["outcome"][name], values, atol=1e-12, err_msg=name)

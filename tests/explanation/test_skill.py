@@ -24,7 +24,7 @@ def fits(y, predicted, fold, kind):
         held_out=predicted[None],
         folds=fold[None],
         kind=kind,
-        sample=SimpleNamespace(share=SHARE),
+        sample=SimpleNamespace(share=SHARE, frequency=False),
     )
 
 
