@@ -155,7 +155,7 @@ class Covariances(NamedTuple):
     """Of estimates: from the rows, from the parameters, and what was asked for.
 
     The design of a survey has one number of ``degrees`` of freedom for all, and the number of
-    units of equal influence, `n_equal`.
+    units of equal influence, `n_equal`. Sums over groups have ``most_degrees``.
     """
 
     rows: FloatArray
@@ -163,6 +163,7 @@ class Covariances(NamedTuple):
     total: FloatArray
     degrees: float | None = None
     n_equal: FloatArray | None = None
+    most_degrees: float = np.inf
 
 
 def n_equal(moved: FloatArray) -> FloatArray:

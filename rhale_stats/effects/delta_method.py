@@ -338,6 +338,12 @@ class ErrorRequest(NamedTuple):
             known_influence(influence)
         return cls(fitted, Derivatives.from_model(fitted, local), clusters, influence)
 
+    @property
+    def most_degrees(self) -> float:
+        """Most degrees of freedom of variances that are sums over groups."""
+        by_groups = self.influence is not None and self.fitted.codes is not None
+        return self.clusters.n_groups - 1.0 if by_groups and not self.fitted.as_fitted else np.inf
+
 
 def with_parameters(
     effect: xr.Dataset, local: xr.Dataset, groups: GroupsOrDesign | None, fitted: Fitted
@@ -423,7 +429,7 @@ def _unconditional(
     numbers = request.derivatives.local[ROW_NUMBER].values
     # A row counts once, also where it has two halves.
     used, first = np.unique(numbers[is_used_row(clusters.local, row)], return_index=True)
-    factor = request.derivatives.model.row_factor
+    factor = request.fitted.row_factor()
     influence = delta.corrected(influence, clusters.n_groups, len(used), factor)
     by_group = np.zeros((clusters.n_groups, influence.shape[1]))
     np.add.at(by_group, clusters.group[first], influence[used])
@@ -507,7 +513,8 @@ def _stored(
 
     ``parts`` are covariances of rows, of parameters, and of what was asked for.
     """
-    degrees, of_model = _degrees_of_rows(row, fit), request.derivatives.model.degrees
+    degrees, most = _degrees_of_rows(row, fit), request.most_degrees
+    of_model = min(request.derivatives.model.degrees, most)
     total, both = parts[2], request.fitted.uncertainty == "both"
     out: dict[str, FloatArray | float] = {}
     for name in NAMES:
@@ -516,6 +523,7 @@ def _stored(
         variances = [np.maximum(_diagonal(part[name]), 0.0) for part in parts]
         of_rows = variances[0] if both else np.zeros_like(variances[0])
         together = intervals.satterthwaite((of_rows, degrees[name]), (variances[1], of_model))
+        together = np.minimum(together, most)
         for end, values in zip(("se_rows", "se_model", "se"), np.sqrt(variances), strict=True):
             out[f"{name}_{end}"] = _placed(values, name, row, fit)
         out[f"{name}_df"] = _placed(together, name, row, fit)

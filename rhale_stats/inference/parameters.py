@@ -29,14 +29,16 @@ TOLERANCE = 1e-6
 class Directions(NamedTuple):
     """Changes of a model along the directions of its parameters, and which errors are wanted.
 
-    ``influence`` (row, direction) is that of the rows of ``X`` on the directions, where it is known
-    and asked for. ``as_fitted``: the covariance of the parameters is kept all the same.
+    ``influence`` (row, direction) is that of the rows of ``X`` on the directions, with the factors
+    of rows, where it is known and asked for. ``as_fitted``: the covariance of the parameters is
+    kept all the same.
     """
 
     model: Parametric
     changes: ParameterChanges
     uncertainty: str
     influence: FloatArray | None
+    row_factor: FloatArray | None
     as_fitted: bool
 
     @classmethod
@@ -66,12 +68,13 @@ class Directions(NamedTuple):
         scale = facts.get("scale") or "response"
         number = labels.index(label) if label else 0
         changes = ParameterChanges.from_model(model, table, outputs.numbers[number], scale)
-        influence = None
+        influence = factor = None
         # What is said of a repeated row once cannot be added to what its copies do.
         known_rows = fitted.uncertainty in ("both", "parameters" * is_survey) and not frequency
         if known_rows:
             influence = fitted.influence_of_rows()
-        return cls(model, changes, fitted.uncertainty, influence, fitted.as_fitted)
+            factor = None if influence is None else fitted.row_factor()
+        return cls(model, changes, fitted.uncertainty, influence, factor, fitted.as_fitted)
 
     @property
     def how(self) -> str:
@@ -105,13 +108,13 @@ class Directions(NamedTuple):
             return delta.Covariances(rows, model, model.copy())
         if self.uncertainty == "rows":
             return delta.Covariances(rows, model, rows.copy())
-        total = rows + model
-        if self.influence is not None:
-            factor = self.model.row_factor
-            total = delta.together(
-                *(rows, change, units, self.influence, used, factor), as_fitted=self.as_fitted
-            )
-        return delta.Covariances(rows, model, total)
+        total, most = rows + model, np.inf
+        if self.influence is not None and self.row_factor is not None:
+            of_fit = self.influence, used, self.row_factor
+            total = delta.together(rows, change, units, *of_fit, as_fitted=self.as_fitted)
+            if len(units.moved) < len(used) and not self.as_fitted:
+                most = len(units.moved) - 1.0
+        return delta.Covariances(rows, model, total, most_degrees=most)
 
     def _of_design(
         self,
@@ -144,7 +147,8 @@ class Directions(NamedTuple):
             of_rows = np.zeros_like(of_rows)
         if self.uncertainty == "rows":
             of_model = np.zeros_like(of_model)
-        return intervals.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+        degrees = intervals.satterthwaite((of_rows, rows), (of_model, self.model.degrees))
+        return np.minimum(degrees, covariances.most_degrees)
 
 
 def how_added(uncertainty: str, influence: FloatArray | None) -> str:

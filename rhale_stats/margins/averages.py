@@ -36,6 +36,7 @@ from rhale_stats.margins.contrasts import (
 )
 from rhale_stats.margins.tables import estimates, labelled_combinations
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.adapters.statsmodels import frame_of
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.outputs import SCALES, ModelError
@@ -183,7 +184,7 @@ def averages(
     check_comparison(comparison)
     if isinstance(features, Mapping):
         features, contrasts = list(features), features
-    frame: Any = getattr(getattr(getattr(model, "model", None), "data", None), "frame", None)
+    frame: Any = frame_of(model)
     is_grid = isinstance(X, str)
     if frame is None and (X is None or is_grid):
         raise TypeError("X must be a table, as in averages(model, X): the model has no rows.")
@@ -220,10 +221,10 @@ def averages(
     sample = sample.take(sample.present & sample.answerable(results)[0])
     columns = _columns(sample, frame, fitted, features, categorical, contrasts, is_grid=is_grid)
     levels = None if by is None else _levels_of_rows(sample, by)
-    first = sample.take(np.arange(1))
     quotients = DifferenceQuotients(
-        fitted.model.as_model, first.table, options.output, accepted.scale
+        fitted.model.as_model, sample.table, options.output, accepted.scale
     )
+    quotients = quotients.take(np.arange(1))
     quotients.at_rows()
     probe = quotients.outputs
     by_level = _ByLevel.from_sample(sample, levels, groups)

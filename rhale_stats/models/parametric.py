@@ -17,13 +17,14 @@ from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.rows import of_rows
 from rhale_stats.arguments.survey import GroupsOrDesign, SurveyDesign
 from rhale_stats.arguments.words import shown
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.statsmodels import (
     LINEAR,
     Linear,
     ManyVersions,
     OutputShares,
-    are_close,
+    fitted_values,
+    numbers_in_fit,
     predict_of,
     prediction_function,
     stacked,
@@ -224,9 +225,11 @@ class Parametric:
 
         return versions, table.data
 
-    def is_of_rows(self, X: Any) -> bool:
-        """Whether the model was fitted to these rows, as far as it is known."""
-        return self.influence is not None and len(self.influence) == as_table(X).n_rows
+    def numbers_in_fit(self, X: Any) -> IntArray | None:
+        """Which row of the fit each row is, -1 of others; None unless all of the fit are there."""
+        n_rows = as_table(X).n_rows
+        is_of_fit = self.influence is not None and len(self.influence) == n_rows
+        return np.arange(n_rows) if is_of_fit else None
 
     @cached_property
     def influence_on_directions(self) -> FloatArray | None:
@@ -300,7 +303,7 @@ class _FromResults(Parametric):
         if groups is None and type(self._inner.model).__name__.endswith("GEE"):
             groups = self._inner.model.groups
         self.groups = None if groups is None or np.ndim(groups) != 1 else np.asarray(groups)
-        self._asked: tuple[Any, bool] = None, False
+        self._asked: tuple[Any, IntArray | None] = None, None
 
     def _covariance(self) -> FloatArray:
         """Covariance of the parameters, of what is estimable."""
@@ -344,18 +347,18 @@ class _FromResults(Parametric):
         ask, data = predict_of(self.results, table.data, predict)
         return lambda rows: np.asarray(ask(rows), dtype=np.float64), data
 
-    def is_of_rows(self, X: Any) -> bool:
+    def numbers_in_fit(self, X: Any) -> IntArray | None:
         # Asked often of the same table, whose predictions may take long.
         if self._asked[0] is not X:
-            self._asked = X, self._predicts(as_table(X))
+            ask, data = predict_of(self.results, as_table(X).data)
+            model = self._inner.model
+            if getattr(model, "endog", None) is None:
+                raise ValueError(
+                    "model must have the data of its fit; these results are without "
+                    "(remove_data=True). Fit it again, or pass Parametric(predict, params, cov)."
+                )
+            self._asked = X, numbers_in_fit(self.results, data, ask, fitted_values(self._inner))
         return self._asked[1]
-
-    def _predicts(self, table: Table) -> bool:
-        """Whether predictions for these rows are those of the fit."""
-        if len(self._inner.model.endog) != table.n_rows:
-            return False
-        ask, data = predict_of(self.results, table.data)
-        return are_close(ask(data), self._inner.model.predict(self._inner.params), 1e-6)
 
 
 UNCERTAINTY = ("both", "rows", "parameters")
@@ -390,10 +393,15 @@ class Fitted(NamedTuple):
 
         A robust covariance is then taken as it was fitted; with other groups it is made again.
         """
-        if groups is not None or not self.model.is_of_rows(self.X):
+        numbers = None if groups is not None else self.model.numbers_in_fit(self.X)
+        if numbers is None:
             return self, groups
-        fit_groups = self.model.groups if self.uncertainty == "both" else None
-        return self._replace(as_fitted=self.model.robust), fit_groups
+        of_fit = self.model.groups if self.uncertainty == "both" else None
+        if of_fit is not None:
+            # Rows that are not of the fit are groups of their own.
+            codes, others = pd.factorize(of_fit)[0], np.arange(len(numbers)) + len(of_fit)
+            groups = np.where(numbers >= 0, codes[numbers], others)
+        return self._replace(as_fitted=self.model.robust), groups
 
     def with_codes(
         self, groups: GroupsOrDesign, local: xr.Dataset
@@ -418,9 +426,17 @@ class Fitted(NamedTuple):
 
         None where it is not known, or where the rows are others.
         """
-        if self.model.influence is None or not self.model.is_of_rows(self.X):
+        influence = self.model.influence_on_directions
+        numbers = None if influence is None else self.model.numbers_in_fit(self.X)
+        if influence is None or numbers is None:
             return None
-        return self.model.influence_on_directions
+        return np.where((numbers >= 0)[:, None], influence[numbers], 0.0)
+
+    def row_factor(self) -> FloatArray:
+        """Factors of the influences of the rows of ``X``, where these are known."""
+        numbers = self.model.numbers_in_fit(self.X)
+        assert numbers is not None, "influences are known"
+        return np.where(numbers >= 0, self.model.row_factor[numbers], 1.0)
 
     def numbered(self, local: xr.Dataset, parameter: str = "local") -> xr.Dataset:
         """Local effects, or what else has rows, with the number of every row in ``X``."""

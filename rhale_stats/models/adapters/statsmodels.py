@@ -15,7 +15,7 @@ import pandas as pd
 from scipy.special import softmax
 
 from rhale_stats.arguments.rows import as_array
-from rhale_stats.arrays.moments import FloatArray
+from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.adapter import ModelColumns
 
 # Models of statsmodels that predict by an inverse link of X @ params.
@@ -145,8 +145,8 @@ def made_from(
     parts: list[FloatArray], results: Any, X: pd.DataFrame
 ) -> Callable[[pd.DataFrame], FloatArray] | None:
     """The offset as a function of the columns of X, where the fit had these columns."""
-    frame = getattr(getattr(results.model, "data", None), "frame", None)
-    if not isinstance(frame, pd.DataFrame) or any(len(part) != len(frame) for part in parts):
+    frame = frame_of(results)
+    if frame is None or any(len(part) != len(frame) for part in parts):
         return None
     columns = {
         name: _numbers(frame[name])
@@ -208,9 +208,14 @@ def predict_of(
         offset = made_from(moving, results, data)
         if offset is not None:
             return lambda rows: predict(rows, offset=same + offset(rows)), data
-    if _is_training(results, data):
-        return _with_column(predict, data, np.sum(parts, axis=0))
-    why = "X is neither the table of the fit nor has the column that the offset was made from"
+    of_fit = fitted_values(results, results.model.exog)
+    numbers = numbers_in_fit(results, data, _of_columns(results, results.predict), of_fit)
+    if numbers is not None and (numbers >= 0).all():
+        return _with_column(predict, data, np.sum(parts, axis=0)[numbers])
+    why = (
+        "X has neither all rows of the fit nor the column that the offset was made from, which may "
+        "stand beside those of the formula"
+    )
     raise ValueError(UNKNOWN.format(why=why))
 
 
@@ -280,20 +285,60 @@ def _with_column(
     return of_array, wide
 
 
-def _is_training(results: Any, data: Any) -> bool:
-    """Whether these are the rows of the fit, in their order: the predictions are equal."""
-    model = results.model
-    if len(data) != len(model.exog):
-        return False
+def fitted_values(results: Any, *exog: Any) -> Any:
+    """Predictions for the rows of the fit; with its ``exog``, without their offsets."""
     only = {"pred_only": True} if _is_of_hazards(results) else {}
-    predictions = _of_columns(results, results.predict)(data)
-    return are_close(predictions, model.predict(results.params, model.exog, **only), 1e-9, 0)
+    return results.model.predict(results.params, *exog, **only)
 
 
-def are_close(predictions: Any, of_fit: Any, relative: float, absolute: float = 1e-8) -> bool:
+def frame_of(results: Any) -> pd.DataFrame | None:
+    """The table of a formula with the rows of the fit, those with missing values left out."""
+    data = getattr(getattr(results, "model", None), "data", None)
+    frame = getattr(data, "frame", None)
+    if not isinstance(frame, pd.DataFrame):
+        return None
+    left_out = _left_out(data)
+    return frame.iloc[np.delete(np.arange(len(frame)), left_out)] if left_out else frame
+
+
+def _left_out(data: Any) -> list[int]:
+    """Numbers of the rows that a fit has left out, among those that it was given."""
+    return list(getattr(data, "missing_row_idx", None) or [])
+
+
+def numbers_in_fit(
+    results: Any, table: Any, ask: Callable[[Any], Any], of_fit: Any
+) -> IntArray | None:
+    """Which row of the fit each row of a table is, -1 of others; None without all of the fit.
+
+    They are found by their places or by their labels, and known by their predictions: ``ask`` of
+    them gives those ``of_fit``.
+    """
+    data, of_fit = results.model.data, np.asarray(of_fit)
+    n, left_out, candidates = len(of_fit), _left_out(data), []
+    if len(table) == n:
+        candidates.append(np.arange(n))
+    if left_out and len(table) == n + len(left_out):
+        numbers = np.full(len(table), -1)
+        numbers[np.delete(np.arange(len(table)), left_out)] = np.arange(n)
+        candidates.append(numbers)
+    labels = getattr(data, "row_labels", None)
+    if isinstance(table, pd.DataFrame) and labels is not None and pd.Index(labels).is_unique:
+        numbers = pd.Index(labels).get_indexer(table.index)
+        if np.array_equal(np.sort(numbers[numbers >= 0]), np.arange(n)):
+            candidates.append(numbers)
+    for numbers in candidates:
+        there = np.flatnonzero(numbers >= 0)
+        rows = table.iloc[there] if isinstance(table, pd.DataFrame) else table[there]
+        if are_close(ask(rows), of_fit[numbers[there]], 1e-6):
+            return numbers
+    return None
+
+
+def are_close(predictions: Any, of_fit: Any, relative: float) -> bool:
     """Whether predictions are those of the fit, row by row."""
     first, second = (np.asarray(each, dtype=np.float64) for each in (predictions, of_fit))
-    return first.shape == second.shape and np.allclose(first, second, relative, absolute)
+    return first.shape == second.shape and np.allclose(first, second, relative)
 
 
 # --- results of statsmodels: the regressors of the fit are the features ---------------------------
