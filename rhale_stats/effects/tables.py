@@ -103,7 +103,7 @@ from rhale_stats.schema.features import (
     units_of,
     with_units,
 )
-from rhale_stats.schema.levels import is_categorical, level_names
+from rhale_stats.schema.levels import ORDINAL, is_categorical, level_names
 from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.padding import padded
 from rhale_stats.schema.parts import over_outputs
@@ -840,6 +840,9 @@ def _feature_table(
         "part of the variance of the output, and can be larger.",
     ]
     names = table["term"].tolist()
+    if of_steps := table["term"][table["kind"] == ORDINAL].tolist():
+        steps = ", ".join(of_steps)
+        meanings.insert(0, f"avg effect of {steps}: of a step between levels, not of a unit.")
     return (rows, heads, names), meanings, because(names, reasons_of(table))
 
 

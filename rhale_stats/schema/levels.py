@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 NOMINAL = "nominal"
 # Kinds of features that have levels in place of an axis; ``edge`` is then a level, ``bin`` the step
 # from one to the next.
-CATEGORICAL = (NOMINAL, "ordinal", "boolean")
+ORDINAL = "ordinal"
+CATEGORICAL = (NOMINAL, ORDINAL, "boolean")
 # The level of rows without a value, where they are to have one.
 MISSING_LEVEL = "missing"
 

@@ -150,9 +150,11 @@ def test_degrees_of_freedom_are_those_of_the_fit():
 def test_rows_and_clusters_of_the_fit_are_known():
     clustered = parametric(smf.ols("z ~ a", DATA).fit(**BY_GROUP))
     assert list(clustered.groups) == list(DATA.group)
-    assert clustered.is_of_rows(DATA[["a"]])
-    assert not clustered.is_of_rows(DATA[["a"]].iloc[::-1])
-    assert not clustered.is_of_rows(DATA[["a"]].iloc[:50])
+    np.testing.assert_array_equal(clustered.numbers_in_fit(DATA[["a"]]), np.arange(N))
+    turned = clustered.numbers_in_fit(DATA[["a"]].iloc[::-1])
+    np.testing.assert_array_equal(turned, np.arange(N)[::-1])
+    assert clustered.numbers_in_fit(DATA[["a"]].iloc[:50]) is None
+    assert clustered.numbers_in_fit(DATA[["a"]] + 1) is None
     assert parametric(fitted("GEE")).groups is not None
     assert parametric(fitted("OLS")).groups is None
 
@@ -177,3 +179,62 @@ def test_what_is_no_parametric_model_is_refused(given, error, says):
 def test_models_without_parameters_are_refused():
     with pytest.raises(TypeError, match="got function, whose parameters have no covariance"):
         parametric(lambda X: X[:, 0])
+
+
+def clusters_with_gaps():
+    """Rows in clusters that share x and an error; a tenth of the outcomes is missing."""
+    rng, n, n_groups = np.random.default_rng(5), 400, 40
+    group = rng.integers(0, n_groups, n)
+    shared, x = rng.normal(size=(2, n_groups))
+    data = pd.DataFrame({"x": x[group], "b": rng.normal(size=n), "group": group})
+    data["y"] = data["x"] + data["b"] + 2 * shared[group] + rng.normal(size=n)
+    data.loc[::10, "y"] = np.nan
+    return data
+
+
+def test_errors_by_groups_do_not_depend_on_rows_that_the_fit_left_out_or_on_their_order():
+    """They were those of independent rows there, without a word."""
+    data = clusters_with_gaps()
+    complete = data.dropna()
+    fit = smf.ols("y ~ x + b", data).fit()
+    cov = {"cov_type": "cluster", "cov_kwds": {"groups": complete["group"]}}
+    expected = smf.ols("y ~ x + b", data).fit(**cov).bse["x"]
+    for X in (data, complete, complete.sample(frac=1, random_state=0)):
+        average = rs.averages(fit, X, ["x"], groups=X["group"])
+        np.testing.assert_allclose(average["average_se"].values[1], expected, rtol=3e-3)
+        assert (average["average_df"].values <= 39).all()
+        curve = rs.std_error(rs.pdp(fit, X, "x"), model=fit, X=X, groups=X["group"])
+        slope_se = curve["curve_se"] / np.abs(curve["grid_value"] - X["x"].mean())
+        assert slope_se.values[0, 0] > 0.8 * expected
+
+
+def test_averages_without_a_table_are_of_the_rows_of_the_fit():
+    """Rows that it had left out were there."""
+    data = clusters_with_gaps()
+    data.loc[data["x"] > 1, "y"] = np.nan
+    fit = smf.ols("y ~ x + b", data).fit()
+    for more in ((), ("mean",)):
+        found = rs.averages(fit, *more)["average"].values[0]
+        np.testing.assert_allclose(found, fit.fittedvalues.mean())
+
+
+def test_offsets_of_fits_with_missing_values_and_of_no_column():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(size=300), "years": rng.uniform(1, 2, 300)})
+    data["y"] = rng.poisson(data["years"])
+    poisson = sm.families.Poisson()
+    offset = np.log(data["years"])
+    beside = smf.glm("y ~ x", data.drop(columns="years"), family=poisson, offset=offset).fit()
+    for X in (None, data.drop(columns="years")):
+        found = rs.averages(beside, X)["average"].values[0]
+        np.testing.assert_allclose(found, beside.fittedvalues.mean())
+    with pytest.raises(ValueError, match="X has neither all rows of the fit nor the column"):
+        rs.averages(beside, data[["x"]].iloc[:50])
+    data.loc[::10, "x"] = np.nan
+    fit = smf.glm("y ~ x", data, family=poisson, offset=offset).fit()
+    complete = data.dropna()
+    found = rs.averages(fit, complete)["average"].values[0]
+    np.testing.assert_allclose(found, fit.fittedvalues.mean())
+    half = complete.iloc[:100]
+    found = rs.averages(fit, half)["average"].values[0]
+    np.testing.assert_allclose(found, fit.fittedvalues[half.index].mean())
