@@ -196,15 +196,19 @@ def spread_of_rows(
     weight: FloatArray | None,
     group: IntArray | None,
     level: float,
+    *,
+    frequency: bool = False,
 ) -> Spread:
     """Standard deviation between curves (row, place), each less its own mean [108].
 
     A row counts twice: by its curve, and by its own ``place``, a number between those of places.
-    The interval is one of Student's t for the mean of these squares, on the log scale.
+    The interval is one of Student's t for the mean of these squares, on the log scale. Weights of
+    ``frequency`` count rows.
     """
     n = len(curves)
     share = np.full(n, 1 / n) if weight is None else weight / weight.sum()
-    n_effective = 1 / float(share @ share)
+    counts = weight if frequency and weight is not None else np.ones(n)
+    n_effective = float(counts.sum()) if frequency else 1 / float(share @ share)
     deviations = curves - (curves @ place_share)[:, None]
     deviations -= share @ deviations
     square = (deviations * deviations) @ place_share
@@ -219,12 +223,12 @@ def spread_of_rows(
     # What a row adds by its curve, and by its place: the spread between all rows there.
     square_there = np.interp(place, np.arange(curves.shape[1]), share @ (deviations * deviations))
     influence = share * (square - mean + square_there - share @ square_there)
-    units = n if group is None else int(group.max()) + 1
+    units, squares = float(counts.sum()), influence**2 / counts
     if group is not None:
-        influence = np.bincount(group, influence)
+        units, squares = group.max() + 1.0, np.bincount(group, influence) ** 2
     if units < 2:
         return Spread(float(np.sqrt(value)), 0.0, np.inf)
-    variance = units / (units - 1) * float(influence @ influence)
+    variance = units / (units - 1) * float(squares.sum())
     freedom = min(n_effective, units) - 1
     half = float(student(level, np.asarray(freedom))) * np.sqrt(variance) / mean
     ends = np.sqrt(value * np.exp([-half, half]))
@@ -232,11 +236,16 @@ def spread_of_rows(
 
 
 def half_width_of_places(
-    value: FloatArray, share: FloatArray, group: IntArray | None, level: float
+    value: FloatArray,
+    share: FloatArray,
+    group: IntArray | None,
+    level: float,
+    counts: FloatArray | None = None,
 ) -> float:
     """Half-width of the standard deviation of a given curve over the rows, whose places vary [111].
 
-    ``value`` is the curve at the row; rows beside the curve are NaN.
+    ``value`` is the curve at the row; rows beside the curve are NaN. ``counts`` say how often a row
+    occurs, where weights are frequencies.
     """
     finite = np.isfinite(value)
     if finite.sum() < 2:
@@ -247,12 +256,14 @@ def half_width_of_places(
     if variance <= 1e-20 * float(np.abs(value[finite]).max() ** 2):
         return 0.0
     influence = weight * (away**2 - variance)
+    repeats = np.ones(len(weight)) if counts is None else counts[finite]
+    units, squares = float(repeats.sum()), influence**2 / repeats
     if group is not None:
-        influence = np.bincount(group[finite], influence)
-    units = len(influence) if group is None else len(np.unique(group[finite]))
+        units = float(len(np.unique(group[finite])))
+        squares = np.bincount(group[finite], influence) ** 2
     if units < 2:
         return np.inf
-    square = units / (units - 1) * float(influence @ influence)
+    square = units / (units - 1) * float(squares.sum())
     half = float(student(level, np.asarray(units - 1.0))) * np.sqrt(square)
     return float(half / (2 * np.sqrt(variance)))
 

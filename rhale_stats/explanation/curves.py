@@ -257,6 +257,7 @@ def row_spread(
                 None if weight is None else weight[complete],
                 None if group is None else np.unique(group[complete], return_inverse=True)[1],
                 level,
+                frequency=request.frequency,
             )
         )
     without_rows = profile.drop_vars(["ice", "x", "obs", "curve_cov"], errors="ignore")

@@ -203,7 +203,7 @@ def sizes_of(inputs: FactInputs) -> FeatureSizes:
     ends = np.where(np.isnan(ends).any(axis=1, keepdims=True), widest, ends)
     at_rows = [_curve_at_rows(request, row) for row, _ in curves.features]
     for position, values in enumerate(at_rows):
-        half = half_width_of_places(values, request.share, request.groups, level)
+        half = half_width_of_places(values, request.share, request.groups, level, request.counts)
         ends[position] = with_places(float(importance[position]), ends[position], half)
     gone = _not_estimable(curves.effect)
     importance[gone] = rows.spread[gone] = ends[gone] = rows.interval[gone] = np.nan

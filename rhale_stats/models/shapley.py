@@ -16,6 +16,7 @@ from rhale_stats.arguments.rows import aligned, as_numbers
 from rhale_stats.arrays import shapley as arrays
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.arrays.shapley import Tree, add_trees
+from rhale_stats.models.adapters.statsmodels import UNKNOWN
 from rhale_stats.models.differences import DifferenceQuotients
 from rhale_stats.models.outputs import Model, ModelError
 from rhale_stats.models.table import Table, as_table
@@ -106,6 +107,10 @@ def shapley_values(
             '"rhale-stats[shap]", or pass them as shap_values=.'
         ) from error
     table, background = quotients.table, shapley.background
+    if np.shape(table.data)[1] > len(table.names):
+        raise ValueError(
+            UNKNOWN.format(why="it is not known for rows with columns of the background")
+        )
     if isinstance(background, int | np.integer):
         n = min(int(background), table.n_rows)
         others = table.take(np.sort(rng.choice(table.n_rows, n, replace=False)))

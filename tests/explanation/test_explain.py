@@ -610,3 +610,19 @@ def test_intervals_of_regions_say_the_methods_of_all():
         again = rs.confint(bare, level=0.95)
         for name in ("effect_ci", "curve_ci", "heterogeneity_ci", "spread_ci"):
             assert effect[name].identical(again[name]), name
+
+
+def test_intervals_by_frequencies_are_those_of_rows_written_out():
+    """A row that occurs twice counted once."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(80, 2)), columns=["a", "b"])
+    counts = rng.integers(1, 3, len(X))
+
+    def model(X):
+        return np.sin(X["a"]) + X["a"] * X["b"]
+
+    options = {"rng": 0, "progress": False, "budget": None}
+    found = rs.explain(model, X, weights=counts, weight_kind="frequency", **options)
+    expected = rs.explain(model, X.loc[X.index.repeat(counts)].reset_index(drop=True), **options)
+    for name in ("importance_ci", "row_spread_ci"):
+        np.testing.assert_allclose(found["answers"][name], expected["answers"][name], rtol=1e-6)
