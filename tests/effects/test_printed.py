@@ -244,6 +244,7 @@ class TestWhole:
             f"l: {ORDER}.",
             f"m: {ALIKE}.",
             f"{FIXED}Student's t.",
+            "avg effect of m: of a step between levels, not of a unit.",
             "avg effect: mean of the local effects over all rows, not along the axis. heterog.: "
             "root mean square of their standard deviations in the bins.",
             "H: heterog. times the standard deviation of the feature, to compare features. It is "
