@@ -24,11 +24,11 @@ from rhale_stats.effects.ale import ale_from_local
 from rhale_stats.effects.comparison import contrast
 from rhale_stats.effects.errors import with_std_error
 from rhale_stats.effects.fit import Feature, features_of
-from rhale_stats.effects.intervals import confband_of, confint_of
+from rhale_stats.effects.intervals import confband_of, confint, confint_of
 from rhale_stats.effects.rhale import quiet_rhale
 from rhale_stats.explanation.request import Budget, ExplainRequest
 from rhale_stats.generics.hypotheses import compared
-from rhale_stats.generics.uncertainty import confint, std_error
+from rhale_stats.generics.uncertainty import std_error
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.local_effects import local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
@@ -39,10 +39,11 @@ from rhale_stats.profiles.pdp import ice
 from rhale_stats.regional.regions import effects_of_regions, labelled_matrix
 from rhale_stats.regional.search import SplitSearch, work_of
 from rhale_stats.regional.trees import labelled_tree, rows_of_nodes
+from rhale_stats.schema.dimensions import REGION, with_part_facts
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
 from rhale_stats.schema.features import feature_names
 from rhale_stats.schema.padding import concat_features, padded
-from rhale_stats.schema.variables import with_variables
+from rhale_stats.schema.variables import dataset_of, selected, with_variables
 
 # Rows that a bin of a feature with an axis has at least, where there are so many; fewest bins.
 BIN_ROWS, MIN_BINS = 30, 5
@@ -442,10 +443,37 @@ def _split(
             # No value in common, or by groups gaps between the rows of a side, or few groups.
             if not any(reason in str(error) for reason in NOT_COMPARED):
                 raise
-    effect = confint(effect, level=level)
+    effect = _with_intervals(effect, level)
     if not has_errors:
         effect = effect.assign({name: effect[name] * np.nan for name in INTERVALS})
     return Split(tree, effect, difference, between)
+
+
+def _with_intervals(effect: xr.Dataset, level: float) -> xr.Dataset:
+    """One feature in all regions with its errors and intervals, made as those of features are.
+
+    Each region at a time would take as long as all of them.
+    """
+    data: dict[str, xr.Variable] = {}
+    for key, variable in effect.variables.items():
+        # What differs between regions, such as the number of groups, differs between features.
+        name = str(key).replace(REGION, "feature", 1) if key in effect.coords else str(key)
+        if variable.dims == ("feature",):
+            values = np.repeat(variable.values, effect.sizes[REGION])
+            data[name] = xr.Variable("feature", values, variable.attrs)
+        elif key != REGION:
+            part = variable.isel(feature=0) if "feature" in variable.dims else variable
+            dims = [str(dim).replace(REGION, "feature") for dim in part.dims]
+            data[name] = xr.Variable(dims, part.values, part.attrs)
+    coords = {name: data.pop(name) for name in list(data) if name not in effect.data_vars}
+    attrs = with_part_facts(selected(effect, {REGION: 0})).attrs
+    made = confint(dataset_of(data, coords, attrs), level=level)
+    added = {
+        str(name): xr.Variable((REGION, *new.dims), new.values[:, None], new.attrs)
+        for name, new in made.variables.items()
+        if name not in effect.variables and name in made.data_vars
+    }
+    return with_variables(effect, added, made[["ci_bound"]])
 
 
 def _contrast(

@@ -594,8 +594,8 @@ def test_regions_of_a_feature_in_cells_count_their_own_rows():
         np.testing.assert_array_equal(effect["n_obs"].sum(("feature", "bin")), n_rows)
 
 
-def test_intervals_of_regions_say_the_methods_of_all():
-    """That of the first region was said of all of them."""
+def test_intervals_of_regions_are_those_of_confint():
+    """They are made as those of features are, in a fraction of the time."""
     X = np.random.default_rng(0).uniform(-1, 1, (2000, 3))
     found = rs.explain(
         lambda X: np.where(X[:, 1] > 0, 3 * X[:, 0] ** 2, X[:, 0] * (X[:, 2] > 0.5)),
@@ -609,7 +609,7 @@ def test_intervals_of_regions_say_the_methods_of_all():
         bare = effect.drop_vars([name for name in effect if str(name).endswith("_ci")])
         again = rs.confint(bare, level=0.95)
         for name in ("effect_ci", "curve_ci", "heterogeneity_ci", "spread_ci"):
-            assert effect[name].identical(again[name]), name
+            assert effect[name].equals(again[name]), name
 
 
 def test_intervals_by_frequencies_are_those_of_rows_written_out():
