@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -62,10 +62,10 @@ from rhale_stats.inference.results import (
     no_difference,
 )
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.models.table import Table
 from rhale_stats.printing.text import number_text
 from rhale_stats.profiles.data import (
-    CENTERINGS,
+    N_GRID,
+    ProfileAxis,
     check_profile,
     is_nominal,
     levels_in,
@@ -73,10 +73,10 @@ from rhale_stats.profiles.data import (
     pair_of,
 )
 from rhale_stats.profiles.inputs import ProfileInputs, at_rows
-from rhale_stats.profiles.pdp import ice, pdp
 from rhale_stats.profiles.rows import (
     KEPT,
     BinnedOutputs,
+    Curves,
     RowsBehind,
     check_curves,
     rows_behind,
@@ -293,8 +293,7 @@ def std_error(
             is_survey=isinstance(groups, SurveyDesign),
         )
         from_model = FromModel(profile, rows, directions)
-    table = None if directions is None else directions.changes.table
-    code, n_groups = groups_of(groups, rows, table)
+    code, n_groups = groups_of(groups, rows, from_model)
     errors_of_features = [
         _of_feature(profile, name, rows, code, from_model) for name in feature_names(profile)
     ]
@@ -465,14 +464,23 @@ def _without_change(row: xr.Dataset) -> Wald:
 # --- two profiles ---------------------------------------------------------------------------------
 
 
+class CommonGrid(NamedTuple):
+    """Values of two profiles on their common grid, with the covariance of the difference."""
+
+    grid: FloatArray
+    values: tuple[FloatArray, FloatArray]
+    covariance: FloatArray
+    degrees: FloatArray
+
+
 def compared(
     a: xr.Dataset,
     b: xr.Dataset,
     name: str,
     pairs: tuple[xr.Dataset, xr.Dataset] | None,
     code: IntArray | SamplingDesign | None = None,
-) -> tuple[FloatArray, tuple[FloatArray, FloatArray], FloatArray, FloatArray]:
-    """The common grid of one feature, both curves, the covariance of a less b, and its degrees.
+) -> CommonGrid:
+    """One feature of both profiles, paired if both are made from the same rows.
 
     ``code`` are the groups of the pairs, which may depend on each other within one. M-plots are
     compared in the bins where both have rows, at the midpoint of their mean places, math [42].
@@ -488,23 +496,35 @@ def compared(
         variances = [row["curve_se"].values ** 2 for row in rows]
         degrees = intervals.satterthwaite(*zip(variances, map(degrees_of, rows), strict=True))
     else:
-        sides, centering = [rows_behind(side, name) for side in pairs], str(a.attrs["centering"])
-        group, binned = groups_at(code, sides[0].rows), sides[0]
-        if isinstance(binned, BinnedOutputs) and isinstance(sides[1], BinnedOutputs):
-            if not np.array_equal(binned.cell, sides[1].cell):
-                raise ValueError(
-                    f"paired must have the rows in the same bins; those of feature {name!r} are in "
-                    f"others. Leave paired out for rows that are independent."
-                )
-            binned = replace(binned, values=binned.values - sides[1].values)
-            covariance, degrees, _ = binned.errors(centering, group)
-        else:
-            first, second = (side.errors(centering, group) for side in sides)
-            moved = first.units.moved - second.units.moved
-            covariance, degrees = moved.T @ moved, np.minimum(first.degrees, second.degrees)
-    values = curves[0][compared_at], curves[1][compared_at]
-    covariance = covariance[np.ix_(compared_at, compared_at)]
-    return np.mean(grids, axis=0)[compared_at], values, covariance, degrees[compared_at]
+        covariance, degrees = _of_pairs(pairs, name, code, str(a.attrs["centering"]))
+    return CommonGrid(
+        np.mean(grids, axis=0)[compared_at],
+        (curves[0][compared_at], curves[1][compared_at]),
+        covariance[np.ix_(compared_at, compared_at)],
+        degrees[compared_at],
+    )
+
+
+def _of_pairs(
+    pairs: tuple[xr.Dataset, xr.Dataset],
+    name: str,
+    code: IntArray | SamplingDesign | None,
+    centering: str,
+) -> tuple[FloatArray, FloatArray]:
+    """Covariance of the difference of two curves of the same rows, and its degrees of freedom."""
+    a, b = (rows_behind(pair_rows, name) for pair_rows in pairs)
+    group = groups_at(code, a.rows)
+    if isinstance(a, BinnedOutputs) and isinstance(b, BinnedOutputs):
+        if not np.array_equal(a.cell, b.cell):
+            raise ValueError(
+                f"paired must have the rows in the same bins; those of feature {name!r} are in "
+                f"others. Leave paired out for rows that are independent."
+            )
+        difference = replace(a, values=a.values - b.values).errors(centering, group)
+        return difference.covariance, difference.degrees
+    first, second = (side.errors(centering, group) for side in (a, b))
+    moved = first.units.moved - second.units.moved
+    return moved.T @ moved, np.minimum(first.degrees, second.degrees)
 
 
 def _check_grids(rows: tuple[xr.Dataset, xr.Dataset], name: str, *, in_bins: bool) -> None:
@@ -569,10 +589,9 @@ def compare(a: xr.Dataset, b: xr.Dataset, request: ComparisonOptions) -> xr.Data
     differences = []
     streams = np.random.default_rng(request.rng).spawn(len(names))
     for name, stream in zip(names, streams, strict=True):
-        grid, values, covariance, degrees = compared(a, b, name, pairs, code)
         difference = no_difference(CONSTANT)
-        if len(grid):
-            difference = difference_of(grid, values, covariance, degrees, request, stream)
+        if len((comparison := compared(a, b, name, pairs, code)).grid):
+            difference = difference_of(*comparison, request, stream)
         differences.append(difference)
     sides = " against ".join(str(profile["curve_se"].attrs["source"]) for profile in (a, b))
     source = f"{sides}, independent" if pairs is None else f"pairs of {units_text(code)}"
@@ -596,15 +615,32 @@ class FromModel:
 
     def __init__(self, profile: xr.Dataset, rows: xr.Dataset | None, directions: Directions):
         self.profile, self.rows, self.directions = profile, rows, directions
-        kind, weighted = str(profile.attrs["weight_kind"]), profile
-        self.numbers = np.arange(directions.changes.table.n_rows)
+        table, kind = directions.changes.table, str(profile.attrs["weight_kind"])
+        self.numbers, weighted = np.arange(table.n_rows), profile
         if rows is not None:
             self.numbers = np.asarray(rows[ROW_NUMBER].values)
             weighted = rows.assign_attrs(weight_kind=kind)
         elif kind != "none":
             raise ValueError(NO_WEIGHTS)
-        self.X = directions.changes.table.take(self.numbers).data
-        self.options = options_of(weighted, self._missing())
+        features = {name: one_profile(profile, name) for name in feature_names(profile)}
+        # A constant feature has no grid.
+        varying = {name: row for name, row in features.items() if row.sizes["grid"]}
+        pairs = {name: pair for name, row in varying.items() if (pair := pair_of(row))}
+        self.inputs = ProfileInputs.used(
+            table.take(self.numbers).data,
+            [name for name in varying or list(features)[:1] if name not in pairs],
+            options_of(weighted, self._missing()),
+            pairs=[[name for name, _ in pair] for pair in pairs.values()],
+        )
+        self.quotients = self.inputs.quotients(directions.changes.ask, probe=False)
+        self.axes: dict[str, ProfileAxis] = {}
+        if profile.attrs["method"] != "m_plot":
+            grid: dict[str, Any] = {
+                name: np.asarray(levels_in(row) or row["grid_value"].values)
+                for name, row in varying.items()
+            }
+            grid |= {name: [points for _, points in pair] for name, pair in pairs.items()}
+            self.axes = {axis.name: axis for axis in self.inputs.axes(grid, N_GRID, "quantile")}
 
     def _missing(self) -> str:
         """What was done with missing values, as the numbers of rows show."""
@@ -620,36 +656,34 @@ class FromModel:
 
     def behind(self, name: str, centering: str) -> tuple[RowsBehind, FloatArray]:
         """The rows of the curve of one feature, and its change by direction."""
-        ask, rows = self.directions.changes.ask, self.rows
         if self.profile.attrs["method"] == "m_plot":
-            assert rows is not None, "M-plots keep their rows"
-            behind = rows_behind(rows, name)
-            quotients = ProfileInputs.from_table(self.X, self.options).quotients(ask, probe=False)
-            answers = at_rows(quotients)[behind.rows]
+            assert self.rows is not None, "M-plots keep their rows"
+            behind = rows_behind(self.rows, name)
+            answers = at_rows(self.quotients)[behind.rows]
             moved = [replace(behind, values=values).curve(centering) for values in answers.T]
             return behind, np.nan_to_num(moved)  # bins without rows do not move
-        row = one_profile(self.profile, name)
-        pair, kind = pair_of(row), self.profile.attrs.get("ice_kind", "plain")
-        points = [points for _, points in pair] or levels_in(row) or row["grid_value"].values
-        asked: dict[str, Any] = {
-            "features": [tuple(side for side, _ in pair) or name],
-            "grid": {name: points},
-            "options": self.options,
-            "progress": False,
-        }
-        where = centering if centering in CENTERINGS else float(centering)
-        change = pdp(ask, self.X, centering=where, **asked)["curve"].values
-        change = change.reshape(-1, row.sizes["grid"])
-        if kind == "derivative":
-            change = kernel.along(change, row["grid_value"].values)
-        if rows is None:
-            kind = "derivative" if kind == "derivative" else "plain"
-            rows = ice(lambda X: ask(X)[:, -1], self.X, kind=kind, **asked)
-        return rows_behind(rows, name), change
+        axis, inputs = self.axes[name], self.inputs
+        weight = inputs.weight_of(axis)
+        sums, last_curves = [], []
+        for rows, curves, _ in inputs.curves(self.quotients, axis):
+            w = np.ones(curves.shape[1]) if weight is None else weight[rows]
+            sums.append(np.einsum("org,r->og", curves, w))
+            last_curves.append(curves[-1])
+        values = np.concatenate(last_curves)
+        total = np.sum(sums, axis=0) / (len(values) if weight is None else weight.sum())
+        derivative = self.profile.attrs.get("ice_kind") == "derivative"
+        if derivative:
+            total, values = [kernel.along(answers, axis.grid) for answers in (total, values)]
+        places = inputs.places(axis)
+        if centering != "none":
+            centre = kernel.centre_of(centering, axis.grid, places.share(weight))
+            total = total - (total @ centre)[:, None]
+        used = np.flatnonzero(inputs.with_curve(axis))
+        return Curves(values, axis.grid, weight, inputs.frequency, used, places, derivative), total
 
 
 def groups_of(
-    groups: GroupsOrDesign | None, rows: xr.Dataset | None, table: Table | None
+    groups: GroupsOrDesign | None, rows: xr.Dataset | None, from_model: FromModel | None
 ) -> tuple[IntArray | SamplingDesign | None, int | None]:
     """Numbers of the groups of all rows."""
     if groups is None:
@@ -658,7 +692,8 @@ def groups_of(
     if rows is not None:
         labels, n_rows = row_labels(rows), rows.sizes["obs"]
         weight = rows["weight"].values if "weight" in rows else None
-    elif table is not None:
+    elif from_model is not None:
+        table = from_model.directions.changes.table
         n_rows = table.n_rows
         labels = None if table.index is None else table.index.to_numpy()
     used = np.ones(n_rows, dtype=bool)
@@ -693,19 +728,18 @@ def _of_feature(
     if from_model is None:
         assert rows is not None, "groups come with rows"
         behind = rows_behind(rows, name)
-    else:
-        behind, change = from_model.behind(name, centering)
-    by_rows, degrees, units = behind.errors(centering, groups_at(code, behind.rows))
-    if from_model is None:
+        by_rows, degrees, _ = behind.errors(centering, groups_at(code, behind.rows))
         se = np.sqrt(np.maximum(np.diagonal(by_rows), 0.0))
         return {"se": se, "cov": by_rows, "df": degrees}
+    behind, change = from_model.behind(name, centering)
+    by_rows, degrees, units = behind.errors(centering, groups_at(code, behind.rows))
     directions, curve = from_model.directions, row["curve"].values
     check_model(change[-1], curve, f"curve of {name!r}", rounding=_rounding(row))
     used = from_model.numbers[behind.rows]
     covariances = directions.covariances(by_rows, change[:-1], units, used)
     gone = np.isnan(curve)
-    for covariance in (covariances.total, covariances.model):
-        covariance[gone] = covariance[:, gone] = np.nan
+    covariances.total[gone] = covariances.total[:, gone] = np.nan
+    covariances.model[gone] = covariances.model[:, gone] = np.nan
     degrees = directions.degrees(covariances, degrees)
     return errors(covariances) | {"cov": covariances.total, "df": degrees}
 

@@ -181,23 +181,23 @@ def test_profiles_of_other_rows_add_their_variances(make, turned):
     a, b = of_both(make, h), of_both(make, m, LEVELS[:FEW])
     a, b = (b, a) if turned else (a, b)
     for number, name in enumerate(["a", "k"]):
-        grid, values, covariance, degrees = compared(a, b, name, None)
+        found = compared(a, b, name, None)
         n = int(a["n_grid"][number])
         part = {"feature": number, "grid": slice(n)}
         places = np.mean([one["grid_value"].isel(part).values for one in (a, b)], axis=0)
-        np.testing.assert_allclose(grid, places)
-        for one, curve in zip((a, b), values, strict=True):
-            np.testing.assert_array_equal(curve, one["curve"].isel(part))
+        np.testing.assert_allclose(found.grid, places)
+        for one, values in zip((a, b), found.values, strict=True):
+            np.testing.assert_array_equal(values, one["curve"].isel(part))
         both = sum(one["curve_cov"].isel({**part, "grid_other": slice(n)}).values for one in (a, b))
-        np.testing.assert_allclose(covariance, both)
+        np.testing.assert_allclose(found.covariance, both)
         variances = [one["curve_se"].isel(part).values ** 2 for one in (a, b)]
-        of_rows = [
+        degrees = [
             np.broadcast_to(one["n_effective"].values.reshape(2, -1), one["curve"].shape)[number]
             - 1
             for one in (a, b)
         ]
-        expected = welch(*variances, *(one[:n] for one in of_rows))
-        np.testing.assert_allclose(degrees, expected)
+        expected = welch(*variances, *(one[:n] for one in degrees))
+        np.testing.assert_allclose(found.degrees, expected)
 
 
 @pytest.mark.thorough
@@ -230,12 +230,12 @@ def test_pairs_have_the_covariance_of_the_profile_of_the_difference(kind, missin
         code = GROUPS if grouped else None
         apart = rs.std_error(apart, groups=GROUPS) if grouped else apart
         for number, name in enumerate(["a", "k"]):
-            *_, covariance, degrees = compared(a, b, name, pairs, code)
+            found = compared(a, b, name, pairs, code)
             n = int(a["n_grid"][number])
             own = apart["curve_cov"].values[number, :n, :n]
-            np.testing.assert_allclose(covariance, own, rtol=1e-9, atol=1e-12)
-            expected = inference.degrees_of(one_profile(apart, name))
-            np.testing.assert_allclose(degrees, expected, rtol=1e-9)
+            np.testing.assert_allclose(found.covariance, own, rtol=1e-9, atol=1e-12)
+            degrees = inference.degrees_of(one_profile(apart, name))
+            np.testing.assert_allclose(found.degrees, degrees, rtol=1e-9)
 
 
 @pytest.mark.thorough
@@ -246,12 +246,12 @@ def test_bins_that_only_one_has_rows_in_are_left_out():
         rs.m_plot, m, LEVELS[LEVELS["a"] == 3].assign(a=lambda X: X["a"] - X["b"].abs() / 99)
     )
     for pair in ((a, b), (b, a)):
-        grid, values, covariance, degrees = compared(*pair, "a", None)
-        assert len(grid) == len(degrees) == len(covariance) == 3
-        np.testing.assert_array_equal(values[0], pair[0]["curve"][0, :3])
-    grid, _, covariance, degrees = compared(none, b, "a", None)
-    assert grid.shape == degrees.shape == (0,)
-    assert covariance.shape == (0, 0)
+        found = compared(*pair, "a", None)
+        assert len(found.grid) == len(found.degrees) == len(found.covariance) == 3
+        np.testing.assert_array_equal(found.values[0], pair[0]["curve"][0, :3])
+    nothing = compared(none, b, "a", None)
+    assert nothing.grid.shape == nothing.degrees.shape == (0,)
+    assert nothing.covariance.shape == (0, 0)
     assert rs.compare(none, b, rng=0)["reason"].values[0] == "the feature is constant"
 
 
