@@ -840,7 +840,8 @@ def _feature_table(
         "part of the variance of the output, and can be larger.",
     ]
     names = table["term"].tolist()
-    if of_steps := table["term"][table["kind"] == ORDINAL].tolist():
+    of_steps = [name for name, kind in zip(names, table["kind"], strict=True) if kind == ORDINAL]
+    if of_steps:
         steps = ", ".join(of_steps)
         meanings.insert(0, f"avg effect of {steps}: of a step between levels, not of a unit.")
     return (rows, heads, names), meanings, because(names, reasons_of(table))
