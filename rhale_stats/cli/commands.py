@@ -76,8 +76,8 @@ def _of_formula(arguments: argparse.Namespace) -> ModelInputs:
     weights = _weights(arguments, job.table)
     check_features(arguments.features, job.features, "regressors of the formula")
     y = Formula.parsed(job.formula).outcome_of(job.data)
-    known = y, job.groups, weights, job.features
-    return ModelInputs(job.fitted(), job.data, job.table, job.formula, *known)
+    of_rows = y, job.groups, weights, job.features
+    return ModelInputs(job.fitted(), job.data, job.table, job.formula, *of_rows)
 
 
 def _of_file(arguments: argparse.Namespace) -> ModelInputs:

@@ -405,9 +405,9 @@ class Table:
         # Whole numbers in the type of a column of integers.
         dtype = self.series(position).dtype
         if pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype):
-            held = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
-            whole = _whole_as(held, getattr(dtype, "numpy_dtype", dtype))
-            values = values if whole is held else pd.Series(whole, dtype=dtype).array
+            floats = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
+            whole = _whole_as(floats, getattr(dtype, "numpy_dtype", dtype))
+            values = values if whole is floats else pd.Series(whole, dtype=dtype).array
         return as_column(values)
 
     def stored(self, position: int, columns: Sequence[Values]) -> list[Values]:

@@ -158,7 +158,7 @@ def cross_fit(
         part_y = y.iloc[rows].reset_index(drop=True) if is_series else outcome[rows]
         return learner(part.table.form.as_given(part.table.copied()), part_y, part.weight, number)
 
-    known = outcome, groups, name
+    settings = outcome, groups, name
     processes = n_processes(n_jobs or 1, most=len(tasks))
     with progress_bar(len(tasks), "cross-fitting", "fit", progress=progress) as bar:
         for _ in range(2):  # the first fit may have imported and compiled; the second tells
@@ -168,12 +168,12 @@ def cross_fit(
             if seconds <= most_seconds:
                 break
         else:
-            few = _with_predictions(sample, ((first,),), np.minimum(folds[:1], 1), *known)
+            few = _with_predictions(sample, ((first,),), np.minimum(folds[:1], 1), *settings)
             raise TooLong(seconds, few)
         bar.update(1)
         models = [first, *in_processes(fitted, tasks[1:], processes, lambda _: bar.update(1))]
     of_repeats = tuple(tuple(models[k : k + n_folds]) for k in range(0, len(models), n_folds))
-    return _with_predictions(sample, of_repeats, folds, *known)
+    return _with_predictions(sample, of_repeats, folds, *settings)
 
 
 def _with_predictions(

@@ -293,8 +293,8 @@ def dots(
     middles = 8 + LINE * (np.arange(len(lines)) + 0.5)
     if linked:
         values = np.array([line.marks[0][1].value for line in lines])
-        known = np.isfinite(values)
-        drawing.path("link", scale(values[known]), middles[known])
+        is_finite = np.isfinite(values)
+        drawing.path("link", scale(values[is_finite]), middles[is_finite])
     for line, middle in zip(lines, middles, strict=True):
         texts = wrapped(line.name, room - 10)
         for k, text in enumerate(texts):

@@ -328,9 +328,9 @@ def numbers_in_fit(
         if np.array_equal(np.sort(numbers[numbers >= 0]), np.arange(n)):
             candidates.append(numbers)
     for numbers in candidates:
-        there = np.flatnonzero(numbers >= 0)
-        rows = table.iloc[there] if isinstance(table, pd.DataFrame) else table[there]
-        if are_close(ask(rows), of_fit[numbers[there]], 1e-6):
+        places = np.flatnonzero(numbers >= 0)
+        rows = table.iloc[places] if isinstance(table, pd.DataFrame) else table[places]
+        if are_close(ask(rows), of_fit[numbers[places]], 1e-6):
             return numbers
     return None
 
