@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_finite
 from rhale_stats.arguments.rows import storable
 from rhale_stats.arguments.times import are_dates, as_days, date_texts, is_time, time_units
-from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis
+from rhale_stats.arrays.binning import bin_edges, is_resolved, regular_axis, sorting
 from rhale_stats.arrays.moments import BLOCK_ROWS, Axis, FloatArray, IntArray, cell_index, part
 from rhale_stats.arrays.regions import (
     Children,
@@ -404,17 +404,14 @@ def thresholds_at(values: FloatArray, cuts: FloatArray) -> SplitCandidates:
 
 def quantile_cuts(values: FloatArray, n: int, counts: FloatArray | None = None) -> FloatArray:
     """Distinct values at the k / (n + 1) quantiles, without the largest: it would split nothing."""
-    k = np.arange(1, n + 1)
+    k, order = np.arange(1, n + 1), sorting(values)
     if counts is None:
-        # Sorting is compiled for vectors of numbers, and faster than looking for many ranks.
-        ordered = np.sort(values)
         rank = np.maximum(-(-k * len(values) // (n + 1)) - 1, 0)
     else:
-        order = np.argsort(values)
-        ordered, below = values[order], np.cumsum(counts[order])
+        below = np.cumsum(counts[order])
         rank = np.searchsorted(below * (n + 1), k * below[-1])
-    cuts = np.unique(ordered[rank])
-    return np.asarray(cuts[cuts < ordered[-1]])
+    cuts = np.unique(values[order[rank]])
+    return np.asarray(cuts[cuts < values[order[-1]]])
 
 
 def sides_of(
