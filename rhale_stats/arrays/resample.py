@@ -55,13 +55,10 @@ def draw_weights(scheme: str, units: ResampledUnits, rng: np.random.Generator) -
     number of times. "bayesian": exponential weights, uniform on the simplex (Rubin 1981). A unit
     that represents several rows is drawn as so many units.
     """
-    if len(units.strata) == 1:
-        weight = _drawn(scheme, len(units.strata[0]), units.size, rng)
-    else:
-        weight = np.empty(sum(len(members) for members in units.strata))
-        for members in units.strata:
-            size = None if units.size is None else units.size[members]
-            weight[members] = _drawn(scheme, len(members), size, rng)
+    weight = np.empty(sum(len(members) for members in units.strata))
+    for members in units.strata:
+        size = None if units.size is None else units.size[members]
+        weight[members] = _drawn(scheme, len(members), size, rng)
     return weight if units.unit is None else weight[units.unit]
 
 
