@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
 from itertools import product
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.seeds import seed_of
-from rhale_stats.arguments.words import shown, warn
+from rhale_stats.arguments.words import first_rows, shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.adapters.statsmodels import classes as categories_of
@@ -81,6 +81,28 @@ class CrossFits:
             [self._at_rows(fold, number, model) for number, model in enumerate(models)]
             for fold, models in zip(self.folds, self.models, strict=True)
         ]
+
+    def predicted(self) -> CrossFits:
+        """Without the rows for which a model gives no finite number, which a warning names."""
+        gone = ~np.isfinite(self.held_out + self.other).all(axis=0)
+        if not gone.any():
+            return self
+        n_rows, used = self.sample.whole.n_rows, np.flatnonzero(~gone)
+        lost = np.zeros(n_rows, dtype=bool)
+        lost[self.sample.rows[gone]] = True
+        what = f"in {int(gone.sum())} of {n_rows} rows ({first_rows(lost)})"
+        if not len(used):
+            raise ValueError(f"fit must predict finite numbers; its models give none {what}.")
+        warn(f"Left out: models that were fitted again give no prediction {what}.")
+        return replace(
+            self,
+            sample=self.sample.take(used),
+            folds=self.folds[:, used],
+            held_out=self.held_out[:, used],
+            other=self.other[:, used],
+            observed=self.observed[used],
+            groups=None if self.groups is None else pd.factorize(self.groups[used])[0],
+        )
 
     def _at_rows(
         self, fold: IntArray, number: int, model: Any

@@ -147,7 +147,8 @@ def outcome_effects(
     Warns
     -----
     UserWarning
-        Levels or bins with fewer than 10 rows; corrections that few rows carry.
+        Levels or bins with fewer than 10 rows; corrections that few rows carry; rows that are left
+        out, because the learner predicts no number for them.
 
     Notes
     -----
@@ -219,6 +220,7 @@ def effects_of(
     fits: CrossFits, chosen: list[int], levels: list[int], bins: BinRule | int | None = None
 ) -> xr.Dataset:
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
+    fits = fits.predicted()
     places = _places(fits, chosen, levels, bins)
     functions = functions_of(fits.columns, fits.sample.share)
     estimates = [_variables(fits, place, functions) for place in places]
