@@ -218,6 +218,9 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
         owner = getattr(owner, "estimator", owner)  # one of an ensemble
     libraries = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
     columns = columns_of_fit(owner, getattr(data, "columns", ()))
+    # Missing values of other tables are null in the nullable types of pandas.
+    is_other = form.name != PANDAS.name
+    plain = in_numpy_types if is_other or libraries & set(NUMPY_MODELS) else as_is
     if not isinstance(data, pd.DataFrame):
         if "sklearn" not in libraries or columns is None or len(columns) != data.shape[1]:
             return as_is
@@ -229,22 +232,19 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
         fitted = getattr(owner, "best_estimator_", owner)
         steps = getattr(fitted, "steps", None)
         if type(steps[0][1] if steps else fitted).__name__ == "ColumnTransformer":
-            return as_is  # takes its columns by name, whatever else there is
+            return plain  # takes its columns by name, whatever else there is
         present = [name for name in columns if name in data.columns]
         if present:
             give = _columns_of_fit(present, columns, data)
-            of_numpy = libraries & set(NUMPY_MODELS)
-            return (lambda rows: without_arrow(give(rows))) if of_numpy else give
+            return lambda rows: plain(give(rows))
     if not libraries & set(PANDAS_MODELS):
         return form.give
-    if libraries & set(NUMPY_MODELS):
-        return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and columns is None
-    return pd.DataFrame.to_numpy if of_fit and form.name != PANDAS.name else as_is
+    return (lambda rows: plain(rows).to_numpy()) if of_fit and is_other else plain
 
 
-def without_arrow(rows: Any) -> Any:
-    """Columns of Arrow types in those of NumPy: numbers, truth values, text, categories."""
+def in_numpy_types(rows: Any) -> Any:
+    """Columns of Arrow or nullable types in those of NumPy: numbers, truths, text, categories."""
     if not isinstance(rows, pd.DataFrame):
         return rows
     columns = dict(enumerate(column for _, column in rows.items()))
@@ -252,7 +252,7 @@ def without_arrow(rows: Any) -> Any:
     for position, column in columns.items():
         categories = getattr(column.dtype, "categories", None)
         dtype = column.dtype if categories is None else categories.dtype
-        if isinstance(dtype, pd.ArrowDtype):
+        if hasattr(dtype, "numpy_dtype"):
             plain[position] = _plain_column(column)
     if not plain:
         return rows
