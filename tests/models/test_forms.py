@@ -508,6 +508,22 @@ def test_missing_numbers_of_polars_and_arrow_are_nan_for_scikit_learn():
         np.testing.assert_allclose(found["curve"], expected["curve"])
 
 
+@pytest.mark.parametrize("verb", [rs.ale, rs.pdp, rs.ice])
+def test_sparse_columns_of_pandas_stay_sparse(verb):
+    dense = pd.get_dummies(frame(), columns=["g"])
+    table = pd.get_dummies(frame(), columns=["g"], sparse=True)
+    table["k"] = table["k"].astype(pd.SparseDtype("int64"))
+
+    def model(X):
+        types.add(X.dtypes["g_u"])
+        return X["a"] * np.asarray(X["g_u"]) + np.asarray(X["k"]) ** 2
+
+    types = set()
+    found = verb(model, table)
+    assert types == {pd.SparseDtype(bool, False)}
+    np.testing.assert_allclose(found["curve"], verb(model, dense)["curve"], atol=1e-12)
+
+
 def test_libraries_of_numpy_get_its_types():
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     frame = pd.DataFrame(
