@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -168,6 +170,8 @@ UNITS = ("s", "ms", "us", "ns")
 PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
 # Of these, those that know the types of NumPy and pandas, and none of Arrow.
 NUMPY_MODELS = ("lightgbm", "statsmodels")
+# Modules of the package with functions that ask results of statsmodels.
+OF_STATSMODELS = ("rhale_stats.models.parametric", "rhale_stats.models.adapters.statsmodels")
 
 
 def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
@@ -213,6 +217,9 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
     in this order. Those that were fitted without names get an array where they were not given a
     DataFrame.
     """
+    model = model.func if isinstance(model, partial) else model
+    if isinstance(model, FunctionType) and model.__module__ in OF_STATSMODELS:
+        return in_numpy_types
     owner = getattr(model, "__self__", model)
     if type(owner).__module__.startswith("rhale_stats"):
         owner = getattr(owner, "estimator", owner)  # one of an ensemble

@@ -24,6 +24,7 @@ from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.adapters.statsmodels import classes as categories_of
 from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.forms import in_numpy_types, read
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.parallel import in_processes, n_processes
@@ -396,7 +397,7 @@ def _of_formula(formula: str) -> Learner:
                 f"fit must be a formula whose left side is one name; got {formula!r}. Give y on "
                 f"the scale that is meant."
             )
-        data = pd.DataFrame(X).assign(**{name: np.asarray(y)})
+        data = _in_pandas(X).assign(**{name: np.asarray(y)})
         text = f"{name} ~ {right if separator else formula}"
         try:
             if set(np.unique(data[name])) <= {0, 1} and weight is None:
@@ -409,6 +410,11 @@ def _of_formula(formula: str) -> Learner:
             ) from error
 
     return fit
+
+
+def _in_pandas(X: Any) -> pd.DataFrame:
+    """A table as statsmodels takes it."""
+    return pd.DataFrame(in_numpy_types(read(X)[0]))
 
 
 def _of_results(results: Any) -> Learner:
@@ -432,7 +438,7 @@ def _of_results(results: Any) -> Learner:
     quiet = {"disp": 0} if "disp" in signature(model.fit).parameters else {}
 
     def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:
-        table = pd.DataFrame(X)
+        table = _in_pandas(X)
         if weight is not None:
             warn(f"{type(model).__name__} is fitted again without weights.")
         if formula is not None:

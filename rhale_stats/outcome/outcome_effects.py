@@ -25,6 +25,7 @@ from rhale_stats.inference.estimate import student
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.forms import n_rows_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_and_levels, levels_of
 from rhale_stats.models.table import check_column
@@ -452,7 +453,7 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     # The default order of levels is by similarity, which needs no order here.
     ordered: dict[str, Any] = {"categorical": levels, "order": "as_is"} if levels else {}
     local = ale_local_effects(
-        lambda rows: np.zeros(len(rows)),  # a model without effects
+        lambda rows: np.zeros(n_rows_of(rows)),  # a model without effects
         table.form.as_given(table.copied()),
         features=[place.name for place in places],
         options=options,

@@ -396,6 +396,20 @@ def test_a_formula_reads_its_columns_from_every_form():
     xr.testing.assert_identical(found, rs.ale(results, df, features=["a", "g"]))
 
 
+@pytest.mark.parametrize("made", [as_polars, as_arrow, as_dataset, as_dict])
+def test_a_formula_with_text_in_other_forms(made):
+    smf = pytest.importorskip("statsmodels.formula.api", reason="statsmodels is not installed")
+    df = frame()
+    results = smf.ols("b ~ a * g", df).fit()
+    X, y = df[["a", "g"]], df["b"].to_numpy()
+    for ask in (
+        lambda X: rs.local_effects(results, X, "a")["local_effect"],
+        lambda X: rs.averages(results, X)["average"],
+        lambda X: rs.outcome_effects(results, X, y, rng=0, progress=False)["curve"],
+    ):
+        np.testing.assert_allclose(ask(made(X)).values, ask(X).values, rtol=1e-9, atol=1e-12)
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
