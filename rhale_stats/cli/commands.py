@@ -145,7 +145,7 @@ def _weights(arguments: argparse.Namespace, table: pd.DataFrame) -> pd.Series[An
 
 def _as_predicted(y: pd.Series[Any], classes: Any) -> pd.Series[Any]:
     """The outcome as the model writes it: numbers, or its classes, which a file has as text."""
-    if classes is None:
+    if classes is None or not len(classes):  # those of a CatBoost are empty
         if pd.api.types.is_numeric_dtype(y.dtype):
             return y
         raise UsageError(

@@ -315,12 +315,12 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value),
-        ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; in a linear bin, at the value),
-        ``f.residual`` (local effect minus effect) and ``f.curve`` at the value;
-        ``weight`` if there are weights. For a categorical feature ``f`` is the level and
-        ``f.local_effect`` the mean difference to the neighbouring levels. A row can belong to two
-        steps, so bin, effect and residual are missing.
+        Indexed by ``obs``. For every feature ``f`` of ``effect``: ``f`` (its value; a date where it
+        is one), ``f.local_effect``, ``f.bin``, ``f.effect`` (of the bin; in a linear bin, at the
+        value), ``f.residual`` (local effect minus effect) and ``f.curve`` at the value; ``weight``
+        if there are weights. For a categorical feature ``f`` is the level and ``f.local_effect``
+        the mean difference to the neighbouring levels. A row can belong to two steps, so bin,
+        effect and residual are missing.
 
     Raises
     ------
@@ -371,7 +371,7 @@ def augment(effect: xr.Dataset, local: xr.Dataset) -> pd.DataFrame:
             curve = row.curve.evaluate(x)
         number[~inside] = pd.NA
         columns |= {
-            name: x,
+            name: x if row.is_categorical else shown_values(x, units_in(row)),
             f"{name}.local_effect": g,
             f"{name}.bin": number,
             f"{name}.effect": mean,

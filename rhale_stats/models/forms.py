@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from types import FunctionType
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -168,6 +170,8 @@ UNITS = ("s", "ms", "us", "ns")
 PANDAS_MODELS = ("sklearn", "xgboost", "lightgbm", "catboost", "statsmodels")
 # Of these, those that know the types of NumPy and pandas, and none of Arrow.
 NUMPY_MODELS = ("lightgbm", "statsmodels")
+# Modules of the package with functions that ask results of statsmodels.
+OF_STATSMODELS = ("rhale_stats.models.parametric", "rhale_stats.models.adapters.statsmodels")
 
 
 def read(X: Any, parameter: str = "X") -> tuple[Any, TableFormat]:
@@ -213,11 +217,17 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
     in this order. Those that were fitted without names get an array where they were not given a
     DataFrame.
     """
+    model = model.func if isinstance(model, partial) else model
+    if isinstance(model, FunctionType) and model.__module__ in OF_STATSMODELS:
+        return in_numpy_types
     owner = getattr(model, "__self__", model)
     if type(owner).__module__.startswith("rhale_stats"):
         owner = getattr(owner, "estimator", owner)  # one of an ensemble
     libraries = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
     columns = columns_of_fit(owner, getattr(data, "columns", ()))
+    # Missing values of other tables are null in the nullable types of pandas.
+    is_other = form.name != PANDAS.name
+    plain = in_numpy_types if is_other or libraries & set(NUMPY_MODELS) else as_is
     if not isinstance(data, pd.DataFrame):
         if "sklearn" not in libraries or columns is None or len(columns) != data.shape[1]:
             return as_is
@@ -229,22 +239,19 @@ def given_to(model: Any, form: TableFormat, data: Data) -> Callable[[Any], Any]:
         fitted = getattr(owner, "best_estimator_", owner)
         steps = getattr(fitted, "steps", None)
         if type(steps[0][1] if steps else fitted).__name__ == "ColumnTransformer":
-            return as_is  # takes its columns by name, whatever else there is
+            return plain  # takes its columns by name, whatever else there is
         present = [name for name in columns if name in data.columns]
         if present:
             give = _columns_of_fit(present, columns, data)
-            of_numpy = libraries & set(NUMPY_MODELS)
-            return (lambda rows: without_arrow(give(rows))) if of_numpy else give
+            return lambda rows: plain(give(rows))
     if not libraries & set(PANDAS_MODELS):
         return form.give
-    if libraries & set(NUMPY_MODELS):
-        return without_arrow
     of_fit = hasattr(owner, "n_features_in_") and libraries & {"sklearn"} and columns is None
-    return pd.DataFrame.to_numpy if of_fit and form.name != PANDAS.name else as_is
+    return (lambda rows: plain(rows).to_numpy()) if of_fit and is_other else plain
 
 
-def without_arrow(rows: Any) -> Any:
-    """Columns of Arrow types in those of NumPy: numbers, truth values, text, categories."""
+def in_numpy_types(rows: Any) -> Any:
+    """Columns of Arrow or nullable types in those of NumPy: numbers, truths, text, categories."""
     if not isinstance(rows, pd.DataFrame):
         return rows
     columns = dict(enumerate(column for _, column in rows.items()))
@@ -252,7 +259,7 @@ def without_arrow(rows: Any) -> Any:
     for position, column in columns.items():
         categories = getattr(column.dtype, "categories", None)
         dtype = column.dtype if categories is None else categories.dtype
-        if isinstance(dtype, pd.ArrowDtype):
+        if hasattr(dtype, "numpy_dtype"):
             plain[position] = _plain_column(column)
     if not plain:
         return rows

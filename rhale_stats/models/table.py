@@ -394,6 +394,10 @@ class Table:
         joined: list[Any] = [
             in_one([self.of_type(position, column) for column in columns]) for _, columns in some
         ]
+        dtype = self.series(position).dtype
+        sparse = dtype if isinstance(dtype, pd.SparseDtype) else None
+        if sparse is not None:  # nothing can be written to such a column
+            joined, dtype = [np.asarray(versions) for versions in joined], sparse.subtype
         if len(joined[0]) == len(numbers):
             values = joined[0].copy()
         elif all(isinstance(versions, np.ndarray) for versions in joined):
@@ -403,11 +407,12 @@ class Table:
         for (place, _), versions in zip(some, joined, strict=True):
             values[place] = versions
         # Whole numbers in the type of a column of integers.
-        dtype = self.series(position).dtype
         if pd.api.types.is_integer_dtype(dtype) and pd.api.types.is_float_dtype(values.dtype):
             floats = pd.Series(values).to_numpy(np.float64, na_value=np.nan)
             whole = _whole_as(floats, getattr(dtype, "numpy_dtype", dtype))
             values = values if whole is floats else pd.Series(whole, dtype=dtype).array
+        if sparse is not None:
+            values = pd.arrays.SparseArray(values, fill_value=sparse.fill_value)
         return as_column(values)
 
     def stored(self, position: int, columns: Sequence[Values]) -> list[Values]:

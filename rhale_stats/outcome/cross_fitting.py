@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from inspect import signature
 from itertools import product
@@ -19,11 +19,12 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.progress import progress_bar
 from rhale_stats.arguments.rows import of_rows, row_codes
 from rhale_stats.arguments.seeds import seed_of
-from rhale_stats.arguments.words import shown, warn
+from rhale_stats.arguments.words import first_rows, shown, warn
 from rhale_stats.arrays.moments import FloatArray, IntArray
 from rhale_stats.models.adapters.libraries import columns_known_of
 from rhale_stats.models.adapters.statsmodels import classes as categories_of
 from rhale_stats.models.differences import DifferenceQuotients
+from rhale_stats.models.forms import in_numpy_types, read
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.parallel import in_processes, n_processes
@@ -81,6 +82,28 @@ class CrossFits:
             [self._at_rows(fold, number, model) for number, model in enumerate(models)]
             for fold, models in zip(self.folds, self.models, strict=True)
         ]
+
+    def predicted(self) -> CrossFits:
+        """Without the rows for which a model gives no finite number, which a warning names."""
+        gone = ~np.isfinite(self.held_out + self.other).all(axis=0)
+        if not gone.any():
+            return self
+        n_rows, used = self.sample.whole.n_rows, np.flatnonzero(~gone)
+        lost = np.zeros(n_rows, dtype=bool)
+        lost[self.sample.rows[gone]] = True
+        what = f"in {int(gone.sum())} of {n_rows} rows ({first_rows(lost)})"
+        if not len(used):
+            raise ValueError(f"fit must predict finite numbers; its models give none {what}.")
+        warn(f"Left out: models that were fitted again give no prediction {what}.")
+        return replace(
+            self,
+            sample=self.sample.take(used),
+            folds=self.folds[:, used],
+            held_out=self.held_out[:, used],
+            other=self.other[:, used],
+            observed=self.observed[used],
+            groups=None if self.groups is None else pd.factorize(self.groups[used])[0],
+        )
 
     def _at_rows(
         self, fold: IntArray, number: int, model: Any
@@ -373,7 +396,7 @@ def _of_formula(formula: str) -> Learner:
                 f"fit must be a formula whose left side is one name; got {formula!r}. Give y on "
                 f"the scale that is meant."
             )
-        data = pd.DataFrame(X).assign(**{name: np.asarray(y)})
+        data = _in_pandas(X).assign(**{name: np.asarray(y)})
         text = f"{name} ~ {right if separator else formula}"
         try:
             if set(np.unique(data[name])) <= {0, 1} and weight is None:
@@ -386,6 +409,11 @@ def _of_formula(formula: str) -> Learner:
             ) from error
 
     return fit
+
+
+def _in_pandas(X: Any) -> pd.DataFrame:
+    """A table as statsmodels takes it."""
+    return pd.DataFrame(in_numpy_types(read(X)[0]))
 
 
 def _of_results(results: Any) -> Learner:
@@ -409,7 +437,7 @@ def _of_results(results: Any) -> Learner:
     quiet = {"disp": 0} if "disp" in signature(model.fit).parameters else {}
 
     def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:
-        table = pd.DataFrame(X)
+        table = _in_pandas(X)
         if weight is not None:
             warn(f"{type(model).__name__} is fitted again without weights.")
         if formula is not None:

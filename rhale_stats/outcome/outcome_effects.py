@@ -25,6 +25,7 @@ from rhale_stats.inference.estimate import student
 from rhale_stats.local.ale import ale_local_effects
 from rhale_stats.local.rows import difference_edges
 from rhale_stats.models.adapters.libraries import columns_known_of
+from rhale_stats.models.forms import n_rows_of
 from rhale_stats.models.options import ModelOptions
 from rhale_stats.models.sample import Sample, columns_and_levels, levels_of
 from rhale_stats.models.table import check_column
@@ -147,7 +148,8 @@ def outcome_effects(
     Warns
     -----
     UserWarning
-        Levels or bins with fewer than 10 rows; corrections that few rows carry.
+        Levels or bins with fewer than 10 rows; corrections that few rows carry; rows that are left
+        out, because the learner predicts no number for them.
 
     Notes
     -----
@@ -219,6 +221,7 @@ def effects_of(
     fits: CrossFits, chosen: list[int], levels: list[int], bins: BinRule | int | None = None
 ) -> xr.Dataset:
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
+    fits = fits.predicted()
     places = _places(fits, chosen, levels, bins)
     functions = functions_of(fits.columns, fits.sample.share)
     estimates = [_variables(fits, place, functions) for place in places]
@@ -450,7 +453,7 @@ def _template(fits: CrossFits, places: list[Place]) -> xr.Dataset:
     # The default order of levels is by similarity, which needs no order here.
     ordered: dict[str, Any] = {"categorical": levels, "order": "as_is"} if levels else {}
     local = ale_local_effects(
-        lambda rows: np.zeros(len(rows)),  # a model without effects
+        lambda rows: np.zeros(n_rows_of(rows)),  # a model without effects
         table.form.as_given(table.copied()),
         features=[place.name for place in places],
         options=options,

@@ -112,8 +112,8 @@ def pdp(
         As in `local_effects`, also tables in chunks and paths of Parquet files, of which only
         numbers have curves. Rows of weight 0 are left out.
     features : name, number, pair of them, or sequence of these, optional
-        Columns to take; by default all but identifiers and dates, which a warning names. The grid
-        of categories, texts and booleans is their levels. A pair in a list, as in ``[("a", "b")]``,
+        Columns to take; by default all but identifiers, which a warning names. The grid of
+        categories, texts and booleans is their levels. A pair in a list, as in ``[("a", "b")]``,
         is two-way partial dependence: the feature "a:b", whose levels are all pairs of points, at
         most 20 of a number.
     grid : array_like, or mapping from names to array_like, optional

@@ -57,8 +57,8 @@ class Conditioning:
         if condition.operator in (UP_TO, ABOVE):
             below = (values <= condition.threshold) & (values < np.inf)
             return np.asarray(below if condition.operator == UP_TO else ~below)
-        inside = np.array([level in condition.levels for level in self.levels])[values]
-        return np.asarray(~inside if condition.operator == UNEQUAL else inside)
+        inside = np.array([level in condition.levels for level in self.levels])
+        return np.asarray(inside[values])
 
 
 def conditioning_columns(
@@ -195,7 +195,7 @@ def _numeric(name: str, values: FloatArray, units: str) -> Conditioning:
 
 
 ROOT_RULE, OR_MISSING = "all rows", " or missing"
-UP_TO, ABOVE, EQUAL, UNEQUAL, IN = "<=", ">", "==", "!=", "in"
+UP_TO, ABOVE, EQUAL, IN = "<=", ">", "==", "in"
 
 
 class Condition(NamedTuple):
@@ -227,12 +227,8 @@ class Condition(NamedTuple):
                 return np.asarray(numbers <= self.threshold)
             return np.asarray((numbers > self.threshold) | (bool(self.levels) & np.isnan(numbers)))
         if set(map(type, self.levels)) == {str}:
-            missing = None if self.operator == UNEQUAL else MISSING_LEVEL
-            values = values.astype(object).map(str).where(values.notna(), missing)
-        inside = values.isin(list(self.levels)).to_numpy()
-        if self.operator == UNEQUAL:
-            return np.asarray(~inside & values.notna().to_numpy())
-        return inside
+            values = values.astype(object).map(str).where(values.notna(), MISSING_LEVEL)
+        return values.isin(list(self.levels)).to_numpy()
 
 
 def threshold_text(threshold: float, units: str) -> str:
@@ -457,12 +453,11 @@ def _side(column: Conditioning, codes: NDArray[Any], rest: NDArray[Any]) -> Cond
     levels = tuple(column.levels[level] for level in codes)
     order = column.levels if column.kind == "ordinal" else ()
     every = len(codes) + len(rest) == len(column.levels) and MISSING_LEVEL not in column.levels
-    if len(codes) > 1 and len(rest) == 1 and every and not order:
-        gone = (column.levels[rest[0]],)
-        return Condition(column.name, UNEQUAL, f"{column.name} ≠ {gone[0]}", levels=gone)
     name, text = column.name, f"{column.name} in {{{', '.join(map(str, levels))}}}"
     if len(levels) == 1:
         text = f"{name} = {levels[0]}"
+    elif len(rest) == 1 and every and not order:
+        text = f"{name} ≠ {column.levels[rest[0]]}"
     elif order and levels[0] == order[0]:
         text = f"{name} ≤ {levels[-1]}"
     elif order and levels[-1] == order[-1]:

@@ -407,7 +407,8 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     -------
     DataArray
         ``region`` over ``obs``, with the index of ``X``; -1 for rows that belong to no region,
-        because a value is missing or a level did not occur in the rows of the tree.
+        because a value is missing, or a level did not occur in the rows that a node of the tree
+        splits.
 
     Raises
     ------
@@ -435,7 +436,8 @@ def assign(tree: xr.Dataset, X: pd.DataFrame | ArrayLike) -> xr.DataArray:
     if lost.any():
         warn(
             f"No region for {int(lost.sum())} of {len(regions)} rows ({first_rows(lost)}): a value "
-            f"is missing, or a level did not occur in the rows of the tree. Their region is -1."
+            f"is missing, or a level did not occur in the rows that the tree splits. Their region "
+            f"is -1."
         )
     index = table.index.to_numpy()
     return xr.DataArray(regions, {"obs": index}, "obs", "region", dict(ABOUT_REGION))

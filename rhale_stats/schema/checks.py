@@ -221,11 +221,14 @@ def _check_dims(result: xr.Dataset, name: str, parameter: str, dims: tuple[str, 
 def check_dataset(dataset: object, name: str, maker: str) -> xr.Dataset:
     """The argument itself; raise ``TypeError`` unless it is a Dataset."""
     if not isinstance(dataset, xr.Dataset):
+        # Of a parameter of a function, and of models whose parameters have a covariance.
+        averaged = name.isidentifier() and hasattr(dataset, "cov_params")
+        also = ", or averages(model, X)" * averaged
         raise TypeError(
             f"{name} must be the Dataset that {maker} returns; got {type(dataset).__name__}."
             + " Take the Dataset, not one of its variables." * isinstance(dataset, xr.DataArray)
             + " Read it: xarray.open_dataset(path)." * isinstance(dataset, str)
-            + " Of a model: rhale(model, X), or averages(model, X)." * hasattr(dataset, "predict")
+            + f" Of a model: rhale(model, X){also}." * hasattr(dataset, "predict")
         )
     return dataset
 

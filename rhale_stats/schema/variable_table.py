@@ -490,7 +490,7 @@ NODE_VARIABLES: Table = {
     "condition_feature": (NODE, "column of the condition", "1"),
     "operator": (NODE, "how the condition compares", "1"),
     "threshold": (NODE, "number that the condition compares with", "units of the column"),
-    "levels": (NODE, "levels that the condition compares with, as JSON", "1"),
+    "levels": (NODE, "levels that meet the condition, as JSON", "1"),
     "rule": (NODE, "what the rows of the node have", "1"),
     "n_obs": (NODE, "rows of the node", "rows"),
     "weight_share": (NODE, "share of the total weight in the node", "1"),

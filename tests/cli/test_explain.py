@@ -108,6 +108,16 @@ def test_outcomes_of_classes_are_written_as_the_model_writes_them(tmp_path, caps
     )
 
 
+def test_outcomes_of_a_regressor_of_catboost_are_numbers(tmp_path, capsys):
+    library = pytest.importorskip("catboost")
+    model = library.CatBoostRegressor(iterations=9, verbose=0, allow_writing_files=False)
+    model.fit(FRAME[NUMBERS], Y).save_model(str(tmp_path / "m.cbm"))
+    FRAME[NUMBERS].assign(y=Y).to_csv(tmp_path / "d.csv", index=False)
+    words = ["explain", str(tmp_path / "d.csv"), "--model", str(tmp_path / "m.cbm")]
+    assert main([*words, "--outcome", "y", "--features", "age", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["r2"] > 0
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 def test_an_interrupted_explanation_leaves_no_files(table, tmp_path):

@@ -197,6 +197,17 @@ def test_rows_of_levels():
     assert table[["l.effect", "l.residual"]].isna().all(axis=None)
 
 
+@pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
+def test_rows_of_dates_have_dates(zone):
+    days = pd.date_range("2024-01-01", periods=60, tz=zone)
+    X = pd.DataFrame({"day": days, "k": np.arange(60.0)})
+    model = lambda X: X["day"].dt.day_of_year * X["k"]  # noqa: E731
+    local = rs.ale_local_effects(model, X)
+    assert rs.augment(local, rs.ale_from_local(local))["day"].tolist() == X["day"].tolist()
+    # Dates have profiles by default, too.
+    assert rs.pdp(model, X)["feature"].values.tolist() == ["day", "k"]
+
+
 def test_columns_of_checks_are_in_the_table():
     """What `check_unbiased` found, bin by bin, and a rule of lines beside."""
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import statsmodels.api as sm
 import statsmodels.formula.api as smf
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.linear_model import LinearRegression
 
 import rhale_stats as rs
 from rhale_stats import parallel
@@ -163,6 +164,8 @@ def test_unusable_fits():
         rs.bootstrap_refit(renamed, data, n_resamples=4, n_jobs=1)
     with pytest.raises(TypeError, match="what fit returns must be .*; got ndarray"):
         rs.bootstrap_refit(lambda rows: rows, data, n_resamples=4, n_jobs=1)
+    with pytest.raises(TypeError, match=r"got LinearRegression\. Of a model: rhale\(model, X\)\.$"):
+        rs.bootstrap_refit(lambda rows: LinearRegression(), data, n_resamples=4, n_jobs=1)
     with pytest.raises(ValueError, match="n_jobs must be a number of processes, .*; got 0"):
         rs.bootstrap_refit(least_squares, data, n_resamples=4, n_jobs=0)
     with pytest.raises(ValueError, match="groups must have one entry for each of 200 rows"):

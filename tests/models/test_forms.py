@@ -396,6 +396,20 @@ def test_a_formula_reads_its_columns_from_every_form():
     xr.testing.assert_identical(found, rs.ale(results, df, features=["a", "g"]))
 
 
+@pytest.mark.parametrize("made", [as_polars, as_arrow, as_dataset, as_dict])
+def test_a_formula_with_text_in_other_forms(made):
+    smf = pytest.importorskip("statsmodels.formula.api", reason="statsmodels is not installed")
+    df = frame()
+    results = smf.ols("b ~ a * g", df).fit()
+    X, y = df[["a", "g"]], df["b"].to_numpy()
+    for ask in (
+        lambda X: rs.local_effects(results, X, "a")["local_effect"],
+        lambda X: rs.averages(results, X)["average"],
+        lambda X: rs.outcome_effects(results, X, y, rng=0, progress=False)["curve"],
+    ):
+        np.testing.assert_allclose(ask(made(X)).values, ask(X).values, rtol=1e-9, atol=1e-12)
+
+
 # --- refusals -------------------------------------------------------------------------------------
 
 
@@ -486,7 +500,45 @@ def test_pipelines_that_take_columns_by_name_get_all_of_them():
     np.testing.assert_allclose(effect["average_effect"].values, [2, -1])
 
 
-def test_libraries_without_arrow_get_types_of_numpy():
+@pytest.mark.filterwarnings("ignore:Rows with missing values.*effects of 'b'")
+def test_missing_numbers_of_polars_and_arrow_are_nan_for_scikit_learn():
+    from sklearn import compose, ensemble, preprocessing
+    from sklearn.pipeline import make_pipeline
+
+    df = pd.DataFrame(np.random.default_rng(0).normal(size=(300, 2)), columns=["a", "b"])
+    df["city"], y = np.where(df["a"] > 0, "u", "v"), df["a"] + df["b"]
+    df.loc[::10, "b"] = np.nan
+    whole = preprocessing.OneHotEncoder()
+    columns = compose.make_column_transformer((whole, ["city"]), remainder="passthrough")
+    model = make_pipeline(columns, ensemble.HistGradientBoostingRegressor(max_iter=5)).fit(df, y)
+    array = df[["a", "b"]].to_numpy()
+    of_array = ensemble.HistGradientBoostingRegressor(max_iter=5).fit(array, y)
+    gaps = df.assign(b=df["b"].astype(object).where(df["b"].notna(), None))
+    for made in (as_polars, as_arrow):
+        for verb, feature in ((rs.pdp, "a"), (rs.ale, None)):
+            found = verb(model, made(gaps), feature)
+            np.testing.assert_allclose(found["curve"], verb(model, df, feature)["curve"])
+        found, expected = rs.pdp(of_array, made(gaps[["a", "b"]]), 0), rs.pdp(of_array, array, 0)
+        np.testing.assert_allclose(found["curve"], expected["curve"])
+
+
+@pytest.mark.parametrize("verb", [rs.ale, rs.pdp, rs.ice])
+def test_sparse_columns_of_pandas_stay_sparse(verb):
+    dense = pd.get_dummies(frame(), columns=["g"])
+    table = pd.get_dummies(frame(), columns=["g"], sparse=True)
+    table["k"] = table["k"].astype(pd.SparseDtype("int64"))
+
+    def model(X):
+        types.add(X.dtypes["g_u"])
+        return X["a"] * np.asarray(X["g_u"]) + np.asarray(X["k"]) ** 2
+
+    types = set()
+    found = verb(model, table)
+    assert types == {pd.SparseDtype(bool, False)}
+    np.testing.assert_allclose(found["curve"], verb(model, dense)["curve"], atol=1e-12)
+
+
+def test_libraries_of_numpy_get_its_types():
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     frame = pd.DataFrame(
         {
@@ -502,14 +554,14 @@ def test_libraries_without_arrow_get_types_of_numpy():
     arrow = frame.astype({"gap": "Int64"}).convert_dtypes(dtype_backend="pyarrow")
     arrow["level"] = arrow["text"].fillna("w").astype("category")
     arrow["kept"] = np.arange(3.0)
-    found = forms.without_arrow(arrow)
+    found = forms.in_numpy_types(arrow)
     assert [str(dtype) for dtype in found.dtypes[:4]] == ["int64", "float64", "float64", "bool"]
     assert found["level"].cat.categories.tolist() == ["u", "v", "w"]
     assert found["level"].tolist() == ["u", "v", "w"]
     assert not any(isinstance(dtype, pd.ArrowDtype) for dtype in found.dtypes)
     pd.testing.assert_frame_equal(found[["gap", "real"]], frame[["gap", "real"]].astype(float))
     assert found["text"].isna().tolist() == [False, False, True]
-    assert forms.without_arrow(frame) is frame
+    assert forms.in_numpy_types(frame) is frame
 
 
 @pytest.mark.thorough

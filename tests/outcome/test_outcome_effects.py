@@ -312,6 +312,20 @@ def test_missing_values_take_part_in_other_features():
     assert effect["n_obs"].sum("bin").sel(feature="x1") < 375
 
 
+@pytest.mark.parametrize(("groups", "n_groups"), [(None, 297), (np.arange(300) // 3, 99)])
+def test_rows_without_a_prediction_are_left_out(groups, n_groups):
+    X, y = drawn(300)
+    X.loc[3:5, "x1"] = np.nan
+    with pytest.warns(UserWarning, match=r"no prediction in 3 of 300 rows \(3, 4, 5\)\.$"):
+        effect = rs.outcome_effects("x0 + x1", X, y, groups=groups, rng=0, progress=False)
+    assert (effect.attrs["n_rows"], effect.attrs["n_groups"]) == (297, n_groups)
+    assert (rs.wald_test(effect)["p_value"].sel(feature=["x0", "x1"]) < 1).all()
+    with pytest.raises(ValueError, match="give none in 300 of 300 rows"):
+        rs.outcome_effects(
+            lambda X, y: lambda X: np.full(len(X), np.inf), X, y, rng=0, progress=False
+        )
+
+
 def test_the_outcome_among_the_columns_explains_nothing():
     """A table often holds the outcome, too: what the learner does not use is not held fixed."""
     X, y = drawn(400)

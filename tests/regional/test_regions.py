@@ -459,7 +459,6 @@ def test_what_a_tree_says_is_what_its_rows_are(rng, thresholds, kind):
             ">": lambda v=values, c=cut: v > c,
             "==": lambda v=values, x=levels: v.isin(x),
             "in": lambda v=values, x=levels: v.isin(x),
-            "!=": lambda v=values, x=levels: ~v.isin(x),
         }[operator]()
         inside.append(inside[int(node["parent"])] & np.asarray(here))
     counted = w if kind == "frequency" else np.ones(N)
@@ -707,6 +706,16 @@ def test_rows_that_no_region_takes():
         rs.assign(tree, X[["x1", "x2"]])
     with pytest.raises(TypeError, match="numbers in column 'x3', which is compared with 0; got"):
         rs.assign(tree, X.astype({"x3": object}).assign(x3="many"))
+
+
+@pytest.mark.parametrize("levels", ["uv", "uvw"])
+def test_new_levels_have_no_region(levels):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=900), "c": rng.choice(list(levels), 900)})
+    tree = rs.regions(lambda X: X["x"] * (2.0 * (X["c"] == "u") - 1), X, "x", rng=0)
+    new = pd.DataFrame({"x": 0.0, "c": ["u", "v", "zz"]})
+    with pytest.warns(UserWarning, match=r"No region for 1 of 3 rows \(2\)"):
+        assert rs.assign(tree, new).values.tolist() == [0, 1, -1]
 
 
 # --- what is refused -----------------------------------------------------------------------------

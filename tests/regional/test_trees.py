@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 import rhale_stats as rs
 from rhale_stats.regional.search import TreeNode, Verdict
-from rhale_stats.regional.splits import ABOVE, EQUAL, UNEQUAL, UP_TO, Condition
+from rhale_stats.regional.splits import ABOVE, EQUAL, IN, UP_TO, Condition
 from rhale_stats.regional.trees import (
     _of_nodes,
     check_rows_of_tree,
@@ -23,7 +23,7 @@ from tests.regional.made import of_features, split, tree_of
 UP = Condition("z", UP_TO, "z ≤ 1", threshold=1.0)
 OVER = Condition("z", ABOVE, "z > 1", threshold=1.0)
 IS_U = Condition("s", EQUAL, "s = u", levels=("u",))
-NOT_U = Condition("s", UNEQUAL, "s ≠ u", levels=("u",))
+NOT_U = Condition("s", IN, "s ≠ u", levels=("v", "w"))
 MADE = Verdict("z ≤ 1", 0.5, 0.4, 0.01, True)
 REFUSED = Verdict("s = u", 0.05, np.nan, 0.3)
 NODES = [
@@ -43,9 +43,9 @@ def test_nodes_by_hand():
         "depth": [0, 1, 2, 2, 1],
         "condition": ["all rows", "z ≤ 1", "s = u", "s ≠ u", "z > 1"],
         "condition_feature": ["", "z", "s", "s", "z"],
-        "operator": ["", "<=", "==", "!=", ">"],
+        "operator": ["", "<=", "==", "in", ">"],
         "threshold": [nan, 1.0, nan, nan, 1.0],
-        "levels": ["", "", '["u"]', '["u"]', ""],
+        "levels": ["", "", '["u"]', '["v", "w"]', ""],
         "rule": ["all rows", "z ≤ 1", "z ≤ 1 and s = u", "z ≤ 1 and s ≠ u", "z > 1"],
         "n_obs": [10, 6, 2, 4, 4],
         "weight_share": [1.0, 0.6, 0.2, 0.4, 0.4],
@@ -77,14 +77,14 @@ def test_regions_of_new_rows_by_hand():
         index=list("abcdef"),
     )
     tree = small_tree()
-    assert region_of_rows(tree, new).tolist() == [0, 1, 1, 2, -1, -1]
+    assert region_of_rows(tree, new).tolist() == [0, 1, -1, 2, -1, -1]
     message = (
-        r"No region for 2 of 6 rows \(4, 5\): a value is missing, or a level did not occur in the "
-        r"rows of the tree\. Their region is -1\.$"
+        r"No region for 3 of 6 rows \(2, 4, 5\): a value is missing, or a level did not occur in "
+        r"the rows that the tree splits\. Their region is -1\.$"
     )
     with pytest.warns(UserWarning, match=message):
         found = rs.assign(tree, new)
-    assert found.values.tolist() == [0, 1, 1, 2, -1, -1]
+    assert found.values.tolist() == [0, 1, -1, 2, -1, -1]
     assert (found.name, found.dims, found["obs"].values.tolist()) == (
         "region", ("obs",), list("abcdef"),
     )  # fmt: skip

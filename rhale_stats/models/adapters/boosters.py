@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from rhale_stats.models.adapters.adapter import Adapter, in_order
-from rhale_stats.models.forms import names_with_spaces, without_arrow
+from rhale_stats.models.forms import in_numpy_types, names_with_spaces
 
 
 def xgboost(booster: Any) -> Adapter:
@@ -33,6 +33,6 @@ def lightgbm(booster: Any) -> Adapter:
     def predict(rows: Any) -> Any:
         if not numbered and hasattr(rows, "columns"):
             rows = in_order(rows, names_with_spaces(names, rows.columns), "lightgbm")
-        return booster.predict(without_arrow(rows))
+        return booster.predict(in_numpy_types(rows))
 
     return Adapter(predict)
