@@ -187,7 +187,7 @@ def _draw_levels(panel: Axes, row: FeatureResult, drawn: DrawnCurve) -> None:
         if ends is not None:
             how = {"ecolor": colour, "capsize": cap, "label": ends.label, "zorder": 3}
             frame.draw_whiskers(panel, number, curve, np.abs(ends.ends - curve), width, **how)
-    name_levels(panel, row)
+    name_levels(panel, level_names(row))
 
 
 def draw_shares(panel: Axes, row: FeatureResult) -> None:
@@ -199,23 +199,25 @@ def draw_shares(panel: Axes, row: FeatureResult) -> None:
     panel.set_ylim(0, 118 * share.max())
     weighted = not np.allclose(share, row["n_level"].values / row["n_level"].values.sum())
     panel.set_ylabel("weight [%]" if weighted else "rows [%]")
-    name_levels(panel, row)
+    name_levels(panel, level_names(row))
 
 
-def name_levels(panel: Axes, row: FeatureResult) -> None:
-    """Write the names of the levels along the x axis."""
-    names = level_names(row)
+def name_levels(panel: Axes, names: Sequence[str], below: Sequence[str] = ()) -> None:
+    """Write the names of the levels along the x axis, and something short below each."""
     panel.set_xlim(-0.6, len(names) - 0.4)
-    total = sum(min(len(name), NAME_LENGTH) + 2 for name in names)
+    below = below or [""] * len(names)
+    both = list(zip(names, below, strict=True))
+    total = sum(max(min(len(name), NAME_LENGTH), len(more)) + 2 for name, more in both)
     width = frame.width_of(panel)
     if total * 5 <= width:
-        texts = [textwrap.fill(name, NAME_LENGTH) for name in names]
+        texts = [f"{textwrap.fill(name, NAME_LENGTH)}\n{more}".rstrip() for name, more in both]
         panel.set_xticks(range(len(names)), texts, parse_math=False)
         return
     # Of names that do not fit side by side, not even upright, some are left out.
     room = width / len(names)
     shown = range(0, len(names), int(np.ceil(UPRIGHT / room)))
-    texts = [cut_within(names[number], LONGEST_NAME) for number in shown]
+    cut = [(cut_within(names[number], LONGEST_NAME), below[number]) for number in shown]
+    texts = [", ".join(filter(None, pair)) for pair in cut]
     panel.set_xticks(shown, texts, parse_math=False)
     steep = room < ASLANT
     panel.tick_params(axis="x", labelrotation=90 if steep else TURNED)

@@ -539,8 +539,7 @@ def _draw_ensemble(panel: Axes, row: labelled.Row, name: str) -> None:
                 frame.draw_whiskers(panel, z, value, error, width, zorder=2, **look)
         how: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 4, "zorder": 4}
         panel.plot(z, value, "o", label=ESTIMATES[name], gid=frame.OURS, **how)
-        panel.set_xticks(z, row.levels, parse_math=False)
-        panel.margins(x=0.1)
+        curve.name_levels(panel, row.levels)
         return
     if name == "effect":
         spread = labelled.centre_of(dataset, "heterogeneity")[0]

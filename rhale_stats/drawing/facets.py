@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.curve import curve_drawn, ends_of
+from rhale_stats.drawing.curve import curve_drawn, ends_of, name_levels
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
@@ -294,8 +294,7 @@ def _draw(panel: Axes, curves: list[_Curve], hue: str | None, colours: Mapping[s
             panel.plot(place, value, "o", markersize=4, **how)
             panel.vlines(place, *ends, color=colour, linewidth=1.2, zorder=2)
     if levels:
-        panel.set_xticks(np.arange(len(levels)), levels, parse_math=False)
-        panel.set_xlim(-0.6, len(levels) - 0.4)
+        name_levels(panel, levels)
     if curves:
         data, units = curves[0].data, units_in(curves[0].data)
         text = with_units(curves[0].place[FEATURE], units)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.arguments.rows import evenly
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.curve import ends_of, quantiles_of
+from rhale_stats.drawing.curve import ends_of, name_levels, quantiles_of
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.drawing.heat_maps import draw_pair
 from rhale_stats.drawing.rows import RowColours, coloured
@@ -99,7 +99,7 @@ def plot_methods(comparison: xr.Dataset, ax: Axes | None = None) -> Axes:
             dashes = LINES[number % len(LINES)]
             panel.plot(x, curve, linestyle=dashes, linewidth=1.8, label=name, **how)
         if nominal:
-            panel.set_xticks(x, levels(comparison), parse_math=False)
+            name_levels(panel, comparison["level"].values.tolist(), shares(comparison))
         else:
             draw_shares(panel, x, comparison["weight_share"].values)
         draw_panel_legend(panel)
@@ -414,12 +414,9 @@ def _draw_levels(panel: Axes, row: xr.Dataset) -> None:
         how["ecolor"] = frame.UNCERTAINTY_LIGHT if error.part == "whole" else frame.UNCERTAINTY
         place, width = x + (0.24 if error.is_band else 0.12), 2.2 if error.part else 1.4
         frame.draw_whiskers(panel, place, curve, np.abs(error.ends - curve), width, **how)
-    panel.set_xticks(x, levels(row), parse_math=False)
+    name_levels(panel, row["level"].values.tolist(), shares(row))
 
 
-def levels(row: xr.Dataset) -> list[str]:
-    """Names of the levels with the share of their rows."""
-    return [
-        f"{level}\n{100 * share:.0f} %"
-        for level, share in zip(row["level"].values, row["weight_share"].values, strict=True)
-    ]
+def shares(row: xr.Dataset) -> list[str]:
+    """Shares of the rows at the levels."""
+    return [f"{100 * share:.0f} %" for share in row["weight_share"].values]

@@ -2120,3 +2120,24 @@ def test_long_names_stay_apart():
     heights = [label.get_window_extent() for label in labels]
     assert not any(a.overlaps(b) for a, b in pairwise(heights))
     assert {label.get_rotation() for label in labels} == {90.0}
+
+
+@pytest.mark.parametrize(("n_levels", "rotation"), [(2, 0.0), (8, 30.0), (40, 90.0)])
+def test_long_names_of_the_levels_of_profiles_are_turned_and_cut(n_levels, rotation):
+    code = np.arange(400) % n_levels
+    X = pd.DataFrame({"level": [f"department {k} of public works" for k in code]})
+    panel = rs.plot(rs.ice(lambda X: X["level"].str.len(), X), "level")
+    panel.figure.draw_without_rendering()
+    labels = panel.get_xticklabels()
+    assert {label.get_rotation() for label in labels} == {rotation}
+    assert (
+        labels[0].get_text()
+        == {
+            0.0: "department 0\nof public\nworks\n50 %",
+            30.0: "department …blic works, 12 %",
+            90.0: "department …blic works, 2 %",
+        }[rotation]
+    )
+    if rotation != 30:
+        extents = [label.get_window_extent() for label in labels]
+        assert not any(a.overlaps(b) for a, b in pairwise(extents))
