@@ -30,7 +30,7 @@ from rhale_stats.models.adapters.statsmodels import (
     stacked,
 )
 from rhale_stats.models.design import Design, hc1_factor, influence_of, row_factor, watched
-from rhale_stats.models.forms import collected, plain_answer
+from rhale_stats.models.forms import collected, in_numpy_types, plain_answer
 from rhale_stats.models.outputs import log_odds
 from rhale_stats.models.table import Table, as_table
 from rhale_stats.schema.identity import row_labels
@@ -350,9 +350,9 @@ class _FromResults(Parametric):
     def numbers_in_fit(self, X: Any) -> IntArray | None:
         # Asked often of the same table, whose predictions may take long.
         if self._asked[0] is not X:
-            ask, data = predict_of(self.results, as_table(X).data)
+            ask, data = predict_of(self.results, in_numpy_types(as_table(X).data))
             model = self._inner.model
-            if getattr(model, "endog", None) is None:
+            if getattr(model, "exog", None) is None:
                 raise ValueError(
                     "model must have the data of its fit; these results are without "
                     "(remove_data=True). Fit it again, or pass Parametric(predict, params, cov)."

@@ -238,3 +238,20 @@ def test_offsets_of_fits_with_missing_values_and_of_no_column():
     half = complete.iloc[:100]
     found = rs.averages(fit, half)["average"].values[0]
     np.testing.assert_allclose(found, fit.fittedvalues[half.index].mean())
+
+
+def test_averages_take_text_of_arrow():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"x": rng.normal(size=60), "a": rng.choice(["p", "q"], 60)})
+    data["y"] = data["x"] + (data["a"] == "p") + rng.normal(size=60)
+    fit = smf.ols("y ~ x * a", data).fit()
+    expected = rs.averages(fit, data)
+    found = rs.averages(fit, data.convert_dtypes(dtype_backend="pyarrow"))
+    assert_allclose(found["average_se"], expected["average_se"])
+
+
+def test_results_without_their_data_say_so():
+    fit = smf.ols("z ~ a", DATA).fit()
+    fit.remove_data()
+    with pytest.raises(ValueError, match="model must have the data of its fit"):
+        rs.averages(fit, DATA[["a"]])
