@@ -286,6 +286,11 @@ class _FromResults(Parametric):
     def __init__(self, results: Any) -> None:
         self.results = results
         self._inner = getattr(results, "_results", results)
+        if getattr(self._inner.model, "exog", results) is None:
+            raise ValueError(
+                "model must have the data of its fit; these results are without "
+                "(remove_data=True). Fit it again, or pass Parametric(predict, params, cov)."
+            )
         # Of several outputs the parameters are a table, and its covariance goes column by column.
         self._shape = np.shape(self._inner.params)
         self.params = np.ravel(np.asarray(self._inner.params, dtype=np.float64), order="F")
@@ -351,12 +356,6 @@ class _FromResults(Parametric):
         # Asked often of the same table, whose predictions may take long.
         if self._asked[0] is not X:
             ask, data = predict_of(self.results, in_numpy_types(as_table(X).data))
-            model = self._inner.model
-            if getattr(model, "exog", None) is None:
-                raise ValueError(
-                    "model must have the data of its fit; these results are without "
-                    "(remove_data=True). Fit it again, or pass Parametric(predict, params, cov)."
-                )
             self._asked = X, numbers_in_fit(self.results, data, ask, fitted_values(self._inner))
         return self._asked[1]
 
