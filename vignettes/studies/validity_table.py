@@ -298,8 +298,7 @@ def sections(results: xr.Dataset) -> list[tuple[str, str, pd.DataFrame]]:
         ),
         (
             "Hard cases",
-            "Processes in which earlier versions failed: the lines that do not hold, beside those "
-            "of the tables above. *Instead* is what to use; the last column is the share of the "
+            "Processes that failed once: lines that do not hold, beside those above. *Instead* is what to use; the last column is the share of the "
             "samples whose printed summary has a note on heavy tails or on weights, of effects in "
             "bins.",
             hard_table(results)
