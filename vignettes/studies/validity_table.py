@@ -298,8 +298,9 @@ def sections(results: xr.Dataset) -> list[tuple[str, str, pd.DataFrame]]:
         ),
         (
             "Hard cases",
-            "Processes that failed once: lines that do not hold, beside those above. *Instead* is what to use; the last column is the share of the "
-            "samples whose printed summary has a note on heavy tails or on weights, of effects in "
+            "Processes that failed once: lines that do not hold, beside those above. *Instead* is "
+            "what to use; the last column is the share of the samples whose "
+            "printed summary has a note on heavy tails or on weights, of effects in "
             "bins.",
             hard_table(results)
             .query("found.str.contains('**', regex=False)", engine="python")
