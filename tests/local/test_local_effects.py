@@ -701,7 +701,7 @@ class TestOffsets:
         np.testing.assert_allclose(float(local["local_effect"].mean()), by_hand, rtol=1e-6)
         curve = rs.pdp(results, X, features=1, n_grid=5)["curve"].values.ravel()
         assert np.ptp(curve) > 2
-        with pytest.raises(ValueError, match="fitted with an offset or exposure, .* X is neither"):
+        with pytest.raises(ValueError, match="fitted with an offset or exposure, .* X has neither"):
             rs.local_effects(results, X[:50], features=[1])
 
     def test_unknown_ones_are_refused_with_the_remedy(self, frame):
