@@ -329,7 +329,8 @@ def _refuse_labels(model: Model, advice: str = "") -> None:
     except AttributeError:
         kind = None
     if kind in ("classifier", "clusterer", "outlier_detector") or (
-        kind is None and any(hasattr(model, name) for name in ("classes_", "labels_"))
+        # Of a regressor of CatBoost they are there, and empty.
+        kind is None and any(np.size(getattr(model, name, ())) for name in ("classes_", "labels_"))
     ):
         if not advice and hasattr(model, "decision_function"):
             advice = "Use scale='decision'"

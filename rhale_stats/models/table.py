@@ -412,6 +412,9 @@ class Table:
             whole = _whole_as(floats, getattr(dtype, "numpy_dtype", dtype))
             values = values if whole is floats else pd.Series(whole, dtype=dtype).array
         if sparse is not None:
+            with np.errstate(invalid="ignore"):
+                alike = np.asarray(values).astype(sparse.subtype)
+            values = alike if np.array_equal(alike, values) else values
             values = pd.arrays.SparseArray(values, fill_value=sparse.fill_value)
         return as_column(values)
 
