@@ -570,18 +570,25 @@ def uncertainty_text(attrs: Mapping[Any, Any]) -> str:
     sampling = (
         "sampling of groups of rows" if attrs.get("groups") == "yes" else "sampling of the rows"
     )
+    has_parameters = attrs.get("parameters") == "yes"
+    none = (
+        "; the spread between rows and the splits have neither interval nor P, as theirs would "
+        "take the model as given"
+    )
     if examined(attrs):
+        rest = f"{sampling} alone, the model taken as given, for the rest"
+        if has_parameters:
+            rest = f"{sampling} and the parameters of the model for effects in the model{none}"
         return (
             f"Uncertainty: {sampling} and the learner for changes in the data (debiased, on rows "
-            f"kept from {attrs.get('n_fits', 'the')} fits); {sampling} alone, the model taken as "
-            f"given, for the rest. Effects hold the other columns fixed; they are not causes."
+            f"kept from {attrs.get('n_fits', 'the')} fits); {rest}. Effects hold the other columns "
+            f"fixed; they are not causes."
         )
     model = ", the model taken as given"
-    if attrs.get("parameters") == "yes":
+    if has_parameters:
         model = (
-            " and the parameters of the model, in all intervals of effects; the spread between "
-            "rows and the splits have neither interval nor P, as theirs would take the model as "
-            "given, and agreement with outcomes is that of this fit"
+            f" and the parameters of the model, in all intervals of effects{none}, and agreement "
+            f"with outcomes is that of this fit"
         )
     why = str(attrs.get("examined", ""))
     not_examined = f" Whether the effects are in the data was not examined: {why}." if why else ""

@@ -207,10 +207,11 @@ def page_of_outputs(pages: Mapping[str, ReportPage], title: str | None) -> Repor
 
 def _points(content: ReportContent) -> Section:
     model = "the model is taken as given"
+    if content.parameters:
+        model = "those of effects in the model hold its estimated parameters"
     if content.examined:
-        model = f"those of changes in the data hold refits of the model, for the rest {model}"
-    elif content.parameters:
-        model = "those of effects hold the estimated parameters of the model"
+        rest = "and " if content.parameters else "for the rest "
+        model = f"those of changes in the data hold refits of the model, {rest}{model}"
     matters_of = content.attrs.get("matters_of", "predictions")
     note = (
         f"The report describes the predictions of the model, not causes. Intervals say how far a "

@@ -327,6 +327,16 @@ def test_the_rows_that_were_used():
     assert "groups of rows" in uncertainty_text({"groups": "yes"})
 
 
+def test_uncertainty_of_effects_in_the_data_and_in_a_model_with_parameters():
+    # It said that the model was taken as given, beside intervals that held its parameters.
+    text = uncertainty_text({"examined": "yes", "n_fits": 10, "parameters": "yes"})
+    assert "the learner for changes in the data (debiased, on rows kept from 10 fits)" in text
+    assert "sampling of the rows and the parameters of the model for effects in the model" in text
+    assert "the model taken as given" not in text
+    given = uncertainty_text({"examined": "yes", "n_fits": 10, "parameters": "no"})
+    assert "sampling of the rows alone, the model taken as given, for the rest" in given
+
+
 def test_p_values():
     assert [permutation_text(one) for one in (0.0, 0.00099, 0.001, 1.0)] == [
         *("< 0.001", "< 0.001", "0.001", "1.000")
