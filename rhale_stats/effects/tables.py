@@ -57,10 +57,7 @@ from rhale_stats.inference.notes import (
 )
 from rhale_stats.inference.parameters import ADDED, BY_ROW, ROWS_FIXED
 from rhale_stats.printing.text import (
-    IMPORTANCE,
-    NO_ERRORS,
     Body,
-    Page,
     beyond_notes,
     bin_labels,
     bounds_text,
@@ -70,17 +67,13 @@ from rhale_stats.printing.text import (
     holds_model,
     includes_model,
     interval_labels,
-    largest_first,
     number_cell,
     number_text,
     output_text,
     percent,
     pvalue_text,
-    rows_text,
     source_of,
     table_lines,
-    table_of,
-    uncertainty,
     with_facts,
 )
 from rhale_stats.schema.all_features import AllFeatures
@@ -98,7 +91,6 @@ from rhale_stats.schema.features import (
     feature_names,
     feature_position,
     is_of_outcome,
-    method_text,
     units_in,
     units_of,
     with_units,
@@ -721,7 +713,8 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     elif row is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
-    tables = with_facts(cells, title, lines, heads, stubs)
+    sizes = _sizes(effect) if row is None else None
+    tables = with_facts(cells, title, lines, heads, stubs, sizes=sizes)
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
     has_bins = row is None or (row.sizes["bin"] > 0 and not row.is_categorical)
     if row is not None:
@@ -758,6 +751,13 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *interval_notes(effect),
     ]
     return Summary(tables, notes)
+
+
+def _sizes(effect: xr.Dataset) -> FloatArray:
+    """Importances of the features, or else ranges of their curves; 0 where these are 0."""
+    sizes, extents = importances(effect), curve_extents(inner(effect))
+    reach = extents[:, 1] - extents[:, 0]
+    return np.where((reach == 0) | np.isnan(sizes).all(), reach, sizes)
 
 
 def _missing_notes(effect: xr.Dataset) -> list[str]:
@@ -1046,80 +1046,3 @@ def _heavy_weights(effect: xr.Dataset) -> list[str]:
         f"bins at most): {', '.join(texts)}. Intervals are too short and tests reject too often if "
         f"weights depend on local effects, see docs/validity.md."
     ]
-
-
-PVALUE = "P"
-
-
-def effect_page(effect: xr.Dataset, max_features: int) -> Page:
-    """The page that shows effects in bins: their facts, and a table with a line a feature."""
-    names, size = feature_names(effect), importances(effect)
-    extents = curve_extents(inner(effect))
-    reach = extents[:, 1] - extents[:, 0]
-    ranked = size if np.isfinite(size).any() else reach
-    # A curve that is 0 up to rounding is last.
-    order = largest_first(np.where(reach == 0, 0.0, ranked))[:max_features]
-    columns, source = _columns(effect, np.where(reach == 0, 0.0, size))
-    columns |= dict(zip(("lowest", "highest"), extents.T, strict=True))
-    forms = [pvalue_text if head == PVALUE else number_text for head in columns]
-    lines = [
-        [names[k], *[form(values[k]) for form, values in zip(forms, columns.values(), strict=True)]]
-        for k in order
-    ]
-    for line, k in zip(lines, order, strict=True):
-        if not effect["n_bins"].values[k]:
-            line[1] = "constant"
-    facts = (
-        f"{rows_text(effect)}; local effects: {method_text(effect)}; "
-        f"bins: {effect.attrs.get('bin_rule', 'given')}",
-        f"Uncertainty: {source}",
-        *(bias_warnings(effect) if "verdict" in effect else ()),
-        *spread_notes(effect),
-    )
-    text = f"lowest, highest: of the curve. Sizes of curves are over the {inner_text(effect)}."
-    if "H" in columns:
-        text = f"H: heterogeneity in the bins times the standard deviation of the feature. {text}"
-    if "importance" in columns:
-        text = f"{IMPORTANCE}. {text}"
-    first = repr(lines[0][0])
-    return Page(
-        f"{method_title(effect)}: effects on {output_text(effect)}",
-        facts,
-        (table_of(["", *columns], lines, len(names), "features", text),),
-        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
-    )
-
-
-def _columns(
-    effect: xr.Dataset, size: NDArray[np.float64]
-) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """Sizes and average effects of all features by head, and the source of standard errors."""
-    ordered = ~is_unordered(effect)
-
-    def values_of(name: str, bound: int | None = None) -> NDArray[np.float64]:
-        values = effect[name].values if bound is None else effect[name].values[:, bound]
-        return np.where(ordered, values, np.nan)
-
-    columns = {"importance": size} if np.isfinite(size).any() else {}
-    if np.isfinite(heterogeneity := effect["heterogeneity_output"].values).any():
-        columns |= {"H": np.where(ordered, heterogeneity, np.nan)}
-    if "average_effect" in effect:
-        columns |= {"avg effect": values_of("average_effect")}
-    if "average_effect_se" in effect and np.isfinite(se := values_of("average_effect_se")).any():
-        columns |= {"std err": se} | _tests(effect)
-    if "average_effect_ci" in effect:
-        heads = bounds_text(float(effect["average_effect_ci"].attrs.get("ci_prob", 0.95)))
-        columns |= {head: values_of("average_effect_ci", end) for end, head in enumerate(heads)}
-    for name in ("average_effect", "curve"):
-        if f"{name}_se" in effect and bool(effect[f"{name}_se"].notnull().any()):
-            return columns, uncertainty(source_of(effect, name))
-    return columns, NO_ERRORS
-
-
-def _tests(effect: xr.Dataset) -> dict[str, NDArray[np.float64]]:
-    """t and P of all features by head, where the standard errors include the model."""
-    if not includes_model(effect, "average_effect"):
-        return {}
-    table = glance(effect, 0.95)
-    heads = {"t": "statistic", PVALUE: "p_value"}
-    return {head: table[name].to_numpy() for head, name in heads.items() if name in table}

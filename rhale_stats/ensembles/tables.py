@@ -37,17 +37,12 @@ from rhale_stats.inference.estimate import BOUNDS, kept_interval, student
 from rhale_stats.inference.meaning import is_unordered
 from rhale_stats.inference.notes import interval_notes
 from rhale_stats.printing.text import (
-    IMPORTANCE,
     Body,
-    Page,
     bounds_text,
-    feature_lines,
     number_cell,
     number_text,
     output_text,
-    rows_text,
     table_lines,
-    table_of,
     with_facts,
 )
 from rhale_stats.profiles.tables import values_on_grid
@@ -122,7 +117,8 @@ def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Su
     ]
     title = f"{title_of(ensemble)}: {effect} {output_text(ensemble)}"
     notes = [NOTES[kind], *failures, *meanings, *interval_notes(ensemble)]
-    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
+    sizes = size_of(ensemble) if feature is None else None
+    return Summary(with_facts(cells, title, lines, heads, stubs, sizes=sizes), notes)
 
 
 def title_of(ensemble: xr.Dataset) -> str:
@@ -197,31 +193,6 @@ def _of_points(
         meanings = [f"{len(shown)} of {len(table)} points of the grid; tidy(effect) gives all."]
     effect = f"effect of {with_units(name, units_of(ensemble, name))} on"
     return lines, list(columns.values()), places.tolist() or [name], effect, meanings
-
-
-LEVEL = 0.95
-
-
-def ensemble_page(ensemble: xr.Dataset, most: int) -> Page:
-    """The page of the features of largest importance, with the parts of their errors."""
-    ensemble = with_intervals(ensemble, LEVEL)
-    table = glance(ensemble, LEVEL)
-    sizes, ends = ("importance", "heterogeneity_output"), ("curve_min", "curve_max")
-    heads = _columns(table, (*sizes, "estimate", *ERRORS, *ends), LEVEL)
-    lines = feature_lines(table, heads, size_of(ensemble), most)
-    note = "lowest, highest: of the curve."
-    if "importance" in table:
-        note = f"{IMPORTANCE}. H: how much rows differ, mean over the models. {note}"
-    first = repr(lines[0][0])
-    return Page(
-        f"{title_of(ensemble)}: effects on {output_text(ensemble)}",
-        (
-            f"{rows_text(ensemble)}; {count_of(ensemble)} members",
-            f"Uncertainty: {facts_of(ensemble, 'curve', of_rows=True).source}",
-        ),
-        (table_of(["", *heads.values()], lines, len(table), "features", note),),
-        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
-    )
 
 
 # --- results of several models as data frames -----------------------------------------------------

@@ -22,53 +22,52 @@ MODULES: Mapping[kinds.Kind, Mapping[str, str]] = {
         "effects.comparison": "compare",
         "effects.values": "predict",
         "effects.sizes": "effect_sizes",
-        "effects.tables": "tidy glance summary show=effect_page",
+        "effects.tables": "tidy glance summary",
     },
     kinds.SIZES: {"effects.tables": "tidy=tidy_sizes summary=sizes_summary"},
     kinds.AVERAGES: {
-        "margins.tables": "confint vcov hypotheses=estimates tidy summary show=page",
+        "margins.tables": "confint vcov hypotheses=estimates tidy summary",
     },
     kinds.PROFILE: {
         "profiles.inference": (
             "std_error vcov hypotheses=for_hypotheses confint confband bootstrap wald_test compare"
         ),
-        "profiles.tables": "predict tidy glance summary show=profile_page",
+        "profiles.tables": "predict tidy glance summary",
     },
     kinds.SURFACE: {
         "surfaces.inference": "std_error vcov confint confband bootstrap",
-        "surfaces.tables": "hypotheses=for_hypotheses tidy glance summary show=surface_page",
+        "surfaces.tables": "hypotheses=for_hypotheses tidy glance summary",
         "surfaces.comparison": "wald_test compare",
         "surfaces.ale2": "predict",
     },
     kinds.SURFACE_DIFFERENCE: {
         "surfaces.comparison": "tidy",
-        "inference.tests": "glance summary show=test_page",
+        "inference.tests": "glance summary",
     },
     kinds.H_STATISTICS: {
         "h_statistics.inference": "std_error confint bootstrap compare",
-        "h_statistics.tables": "tidy glance summary show=h_statistics_page",
+        "h_statistics.tables": "tidy glance summary",
     },
     kinds.H_DIFFERENCE: {
-        "h_statistics.tables": "tidy=tidy_difference summary=difference_summary "
-        "show=difference_page",
+        "h_statistics.tables": "tidy=tidy_difference summary=difference_summary",
     },
     kinds.TREE: {
         "regional.tables": "tidy=tidy_trees glance=glance_trees summary=trees_summary "
-        "show=trees_page",
+        "show=first_trees",
     },
     kinds.INTERACTIONS: {
         "regional.tables": "tidy=tidy_interactions summary=interactions_summary "
-        "show=interactions_page",
+        "show=first_interactions",
     },
     kinds.ENSEMBLE: {
         "ensembles.intervals": (
             "std_error vcov hypotheses=for_hypotheses confint confband wald_test compare"
         ),
-        "ensembles.tables": "predict effect_sizes tidy glance summary show=ensemble_page",
+        "ensembles.tables": "predict effect_sizes tidy glance summary",
     },
-    kinds.TEST: {"inference.tests": "tidy glance summary show=test_page"},
-    kinds.REPLICATES: {"inference.tests": "show=replicates_page"},
-    kinds.LOCAL: {"local.labelled": "show=local_page"},
+    kinds.TEST: {"inference.tests": "tidy glance summary"},
+    kinds.REPLICATES: {"inference.tests": "show=replicates_summary"},
+    kinds.LOCAL: {"local.labelled": "show=local_summary"},
     kinds.EXPLANATION: {"answers.printed": "tidy summary show"},
 }
 # Kind of result -> name of a generic function -> module and function that do it for that kind, and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from html import escape
 from typing import Any, cast
 
 import pandas as pd
@@ -12,10 +12,10 @@ from rhale_stats.arguments.words import shown
 from rhale_stats.effects.values import asked_for
 from rhale_stats.generics.dispatch import METHODS, function_of, method
 from rhale_stats.printing import text
-from rhale_stats.schema.dimensions import OUTPUT, PARTS, with_part_facts
+from rhale_stats.schema.dimensions import PARTS, with_part_facts
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.kinds import EFFECT, EXPLANATION, kind_of
-from rhale_stats.schema.notes import Summary
+from rhale_stats.schema.kinds import EFFECT, EXPLANATION, H_DIFFERENCE, SIZES, kind_of
+from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order, software
@@ -253,10 +253,10 @@ def _turned(results: Any) -> Any:
 # --- a short display ------------------------------------------------------------------------------
 
 
-# Columns of a table of sizes or errors.
-MAX_COLUMNS = 6
 # Of sizes that were compared with those by chance, with their heads.
 BY_CHANCE = {"importance_threshold": "threshold", "importance_chance_p_value": "P chance"}
+# Columns of a table of sizes; outputs and regions; characters of a Dataset in a notebook.
+MAX_COLUMNS, MAX_PARTS, MAX_HTML = 6, 4, 60_000
 # Variables that every effect has, and a true effect as well.
 EFFECT_NEEDS = {"effect", "heterogeneity", "curve", "heterogeneity_output"}
 EFFECT_NEEDS |= {"edge_value", "n_bins", "feature_kind"}
@@ -264,10 +264,10 @@ EFFECT_NEEDS |= {"edge_value", "n_bins", "feature_kind"}
 
 @validated
 def show(result: xr.Dataset | xr.DataTree, *, max_features: int = text.MAX_LINES) -> Any:
-    """Show the main numbers of any result: its features by importance, and its uncertainty.
+    """The first lines of the `summary` of any result, the most important features first.
 
-    A terminal shows it as text, a notebook as HTML with the Dataset below it; in a script, print
-    it. ``effect.rhale`` shows the same. `summary` gives all lines and notes.
+    A terminal shows them as text, a notebook as HTML with the Dataset below; in a script, print
+    them. ``effect.rhale`` shows the same. Of the notes only warnings are shown.
 
     Parameters
     ----------
@@ -280,9 +280,9 @@ def show(result: xr.Dataset | xr.DataTree, *, max_features: int = text.MAX_LINES
 
     Returns
     -------
-    Answer
-        ``str(answer)`` is the text; ``answer.dataset`` is the result. Of an explanation the text
-        that it prints.
+    Display
+        ``str(display)`` is the text, ``display.head`` a `summary` with these lines, and
+        ``display.dataset`` the result. Of an explanation the text that it prints.
 
     Raises
     ------
@@ -295,23 +295,15 @@ def show(result: xr.Dataset | xr.DataTree, *, max_features: int = text.MAX_LINES
     >>> import rhale_stats as rs
     >>> X = np.random.default_rng(0).uniform(-1, 1, (500, 2))
     >>> local = rs.local_effects(lambda X: 2 * X[:, 0] + 4 * X[:, 0] * X[:, 1], X)
-    >>> rs.show(rs.std_error(rs.rhale(local, bins=rs.EqualWidthBins(2))))
-    RHALE: effects on output
-    500 rows; 2 features; local effects: central_difference; bins: EqualWidthBins
-    Uncertainty: rows (model as given)
-    <BLANKLINE>
-        importance      H  avg effect  std err   lowest  highest
-    x0        1.11   1.29       1.985   0.1014   -2.145    1.721
-    x1      0.2264  1.289      0.2859    0.102  -0.4509   0.2931
-    importance: standard deviation of the curve over the rows. H: heterogeneity in the bins times...
-    standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are over...
-    98 % of the rows.
-    <BLANKLINE>
-    More: summary(effect, 'x0'), plot(effect, 'x0'), tidy(effect)
+    >>> effect = rs.rhale(local, bins=rs.EqualWidthBins(2))
+    >>> rs.show(effect, max_features=1).head.tables[1].stubs
+    ['x0']
+    >>> print(rs.show(effect).head.words[-1])
+    More: summary(result), plot(result), tidy(result)
     """
     if isinstance(result, xr.DataTree) and kind_of(result) is EXPLANATION:
         return function_of(EXPLANATION, "show")(result, max_features)
-    return text.Answer(_page(result, max_features), cast("xr.Dataset", result))
+    return Display(_first_lines(result, max_features), cast("xr.Dataset", result))
 
 
 def text_of(result: xr.Dataset) -> str:
@@ -352,75 +344,85 @@ def unload_ipython_extension(ipython: Any) -> None:
         ipython.display_formatter.formatters[kind].pop(xr.Dataset, None)
 
 
-# --- kinds of results -----------------------------------------------------------------------------
+# --- what is shown --------------------------------------------------------------------------------
 
 
-def _page(result: Any, most: int) -> text.Page:
-    """The page of a result, with its outputs and regions one after the other."""
+class Display:
+    """What `show` returns: text in a terminal, HTML in a notebook.
+
+    Parameters
+    ----------
+    head : Summary
+        The first lines, and the functions to call next.
+    dataset : Dataset
+        The result itself, unchanged.
+    """
+
+    def __init__(self, head: Summary, dataset: xr.Dataset) -> None:
+        self.head, self.dataset = head, dataset
+
+    def __repr__(self) -> str:
+        return self.head.as_text()
+
+    def _repr_html_(self) -> str:
+        """The tables, and the Dataset, folded."""
+        whole = str(self.dataset._repr_html_())
+        if len(whole) > MAX_HTML:
+            with xr.set_options(display_max_rows=200):  # type: ignore[no-untyped-call]
+                whole = f"<pre>{escape(repr(self.dataset)[:MAX_HTML])}</pre>"
+        details = f"<details><summary>Dataset</summary>{whole}</details>"
+        return f'<div class="rhale-stats">{self.head.as_html()}{details}</div>'
+
+
+def _first_lines(result: Any, most: int) -> Summary:
+    """The first lines of a result, of the first of its outputs and regions."""
     if not isinstance(result, xr.Dataset):
         raise TypeError(
             f"result must be a Dataset that a function of this package returned; got "
             f"{shown(result)}."
         )
+    words = []
     for dim in PARTS:
-        if dim in result.dims and "draw" not in result.dims:
-            return _of_parts(result, dim, most)
-    ordered = in_order(with_part_facts(result))
+        n = result.sizes.get(dim, 1)
+        if n > MAX_PARTS and "draw" not in result.dims:
+            others = f"show(result.isel({dim}=slice({MAX_PARTS}, None)))"
+            words.append(f"{n - MAX_PARTS} more {dim}s: {others}.")
+            result = result.isel({dim: slice(MAX_PARTS)})
+    kind = kind_of(result)
+    verbs = {*kind.verbs, *([] if kind is H_DIFFERENCE else ["plot"])} if kind else set()
+    more = [verb for verb in ("rhale", "summary", "plot", "tidy") if verb in verbs]
+    whole = _summary_of(result) if "draw" not in result.dims else _summary_of_part(result)
+    words.append(f"More: {', '.join(f'{verb}(result)' for verb in more) or 'print(result)'}")
+    return text.first_lines(whole, most, words)
+
+
+def _summary_of_part(result: xr.Dataset) -> Summary:
+    """The summary of one result, or the table that stands for it."""
+    ordered = _turned(result)
     kind = kind_of(ordered)
     # A true effect and the estimates of folds lack some variables of an effect.
     if kind is EFFECT and ("fold" in ordered.dims or not set(ordered.variables) >= EFFECT_NEEDS):
         kind = None
-    if kind is not None and "show" in METHODS.get(kind, {}):
-        page: text.Page = function_of(kind, "show")(ordered, most)
-        return page
+    verbs = METHODS.get(kind, {}) if kind else {}
+    if "show" in verbs:
+        return cast("Summary", function_of(kind, "show")(ordered))
+    if "summary" in verbs and kind is not SIZES:
+        levels = [values.attrs.get("ci_prob") for values in ordered.variables.values()]
+        level = next(filter(None, levels), 0.95)
+        return cast("Summary", function_of(kind, "summary")(ordered, None, level))
     if str(ordered.attrs.get("software", "")).startswith("rhale_stats"):
-        return (_of_features if "feature" in ordered.dims else _other)(ordered, most)
+        return _of_features(ordered)
     raise ValueError(
         "result must be a Dataset that a function of this package returned; this one has the "
         f"variables {', '.join(map(str, ordered.data_vars)) or 'none'}."
     )
 
 
-def _of_parts(result: xr.Dataset, dim: str, most: int) -> text.Page:
-    """The first outputs or regions, each with its tables."""
-    n = result.sizes[dim]
-    each = [result.isel({dim: number}) for number in range(min(n, text.MAX_PARTS))]
-    pages = [_page(part, most) for part in each]
-    tables: list[text.PageTable] = []
-    for part, page in zip(each, pages, strict=True):
-        for table in page.tables:
-            caption = "; ".join(filter(None, (_part_name(part, dim, page), table.caption)))
-            # The explanation of the columns is the same for all parts; it is printed once.
-            notes = (
-                table.notes
-                if part is each[-1]
-                else tuple(note for note in table.notes if note not in pages[-1].tables[-1].notes)
-            )
-            tables.append(replace(table, caption=caption, notes=notes))
-    first, facts = pages[0], pages[0].facts
-    title = f"{first.title.partition(' on ')[0]} on {n} {dim}s"
-    if dim != OUTPUT:
-        title = f"{first.title}, {n} {dim}s"
-        facts = (facts[0].partition("; ")[2], *facts[1:])
-    more = f"effect = result.isel({dim}=0), then {first.more}"
-    if n > text.MAX_PARTS:
-        more = (
-            f"{n - text.MAX_PARTS} more {dim}s: show(result.isel({dim}={text.MAX_PARTS})); {more}"
-        )
-    return text.Page(title, facts, tuple(tables[: 2 * text.MAX_PARTS]), more)
+_summary_of = over_outputs(_summary_of_part)
 
 
-def _part_name(part: xr.Dataset, dim: str, page: text.Page) -> str:
-    """An output by its name, a region by its rule and its rows."""
-    name = f"{dim} {part[dim].item()}" if dim in part.coords else page.title
-    if dim == OUTPUT:
-        return name
-    rule = f": {part['region_rule'].item()}" if "region_rule" in part.coords else ""
-    return f"{name}{rule}; {page.facts[0].partition('; ')[0]}"
-
-
-def _of_features(result: xr.Dataset, most: int) -> text.Page:
-    """The page of a result with one number per feature and variable, such as sizes or errors."""
+def _of_features(result: xr.Dataset) -> Summary:
+    """A line a feature of a result with one number per feature, such as errors; else variables."""
     columns = [
         str(name)
         for name, values in result.data_vars.items()
@@ -429,37 +431,20 @@ def _of_features(result: xr.Dataset, most: int) -> text.Page:
         and not str(name).endswith("_corrected")
     ]
     if not columns:
-        return _other(result, most)
+        return Summary([text.variables_table(result)], [])
     if "chance" in result.attrs:
         # Of the first size alone.
         others = [name for name in columns if not name.endswith(("_threshold", "_p_value"))]
         columns = [*others[:1], *BY_CHANCE, *others[1:]]
     columns = columns[:MAX_COLUMNS]
     heads = [BY_CHANCE.get(name, name) for name in columns]
-    first = result[columns[0]].values.astype(float)
-    order, names = text.largest_first(first)[:most], feature_names(result)
-    lines = [
-        [
-            names[position],
-            *[text.number_text(float(result[name].values[position])) for name in columns],
-        ]
-        for position in order
-    ]
-    return text.Page(
-        f"{text.title_of(result)} on {text.output_text(result)}",
-        tuple([text.rows_text(result)] if "n_rows" in result.attrs else []),
-        (text.table_of(["", *heads], lines, len(names), "features", ""),),
-        "tidy(result)" if text.title_of(result) == "Effect sizes" else "",
-    )
-
-
-def _other(result: xr.Dataset, most: int) -> text.Page:
-    """Any other result: its variables and their ranges."""
-    return text.Page(
-        f"{text.title_of(result)} on {text.output_text(result)}",
-        (),
-        (text.variables_table(result, most),),
-    )
+    numbers = [result[name].values.astype(float) for name in columns]
+    lines = [[*map(text.number_text, line)] for line in zip(*numbers, strict=True)]
+    title = f"{text.title_of(result)} on {text.output_text(result)}"
+    sizes = numbers[0].tolist()
+    words = (text.rows_text(result),) if "n_rows" in result.attrs else ()
+    table = PrintedTable(lines, heads, feature_names(result), title, sizes=sizes)
+    return Summary([table], [], words)
 
 
 # --- everything about an analysis in one tree -----------------------------------------------------

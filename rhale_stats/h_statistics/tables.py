@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,20 +16,14 @@ from rhale_stats.inference.estimate import kept_interval
 from rhale_stats.inference.notes import because, bins_note, how_made, reasons_of
 from rhale_stats.printing.text import (
     ABOVE_ONE,
-    Page,
-    PageTable,
     bounds_text,
-    largest_first,
     number_cell,
     number_text,
     output_text,
     share_text,
     source_of,
     table_lines,
-    table_of,
-    term_lines,
     uncertainty,
-    uncertainty_line,
     with_facts,
 )
 from rhale_stats.schema.dimensions import with_part_facts
@@ -78,7 +71,8 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
     notes += _notes(result, n_pairs)
     title = f"H-statistics: interactions in {output_text(result)}"
     lines, stubs = _lines(table, columns), table["term"].tolist()
-    return Summary(with_facts(cells, title, lines, heads, stubs), notes)
+    sizes = table["h"].to_numpy()
+    return Summary(with_facts(cells, title, lines, heads, stubs, sizes=sizes), notes)
 
 
 def _lines(table: pd.DataFrame, columns: list[str]) -> list[list[str]]:
@@ -167,7 +161,8 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    return Summary([PrintedTable(lines, heads, stubs, title)], notes)
+    sizes = (-table["p_value"]).tolist()
+    return Summary([PrintedTable(lines, heads, stubs, title, sizes=sizes)], notes)
 
 
 # Columns of a difference that are shown, with their heads.
@@ -179,60 +174,6 @@ def _named_differences(compared: xr.Dataset, level: float) -> pd.DataFrame:
     table = tidy_difference(compared, level)
     return table.assign(
         term=table["statistic"].map({"h2": "H²", "h": "size"}) + ", " + table["term"]
-    )
-
-
-def h_statistics_page(result: xr.Dataset, most: int) -> Page:
-    """What is printed of H-statistics: the largest features and pairs."""
-    attrs, has_errors = result.attrs, "h2_overall_se" in result
-    tables = [_h_table(result, kind, most) for kind in _kinds(result)]
-    meant = (
-        "H²: share of the variance of the output, or of the joint effect of a pair. size: in units "
-        "of the output."
-    )
-    tables[-1] = replace(tables[-1], notes=(*tables[-1].notes, meant))
-    h2 = number_text(float(share(result["h2"].item()))) or ABOVE_ONE
-    return Page(
-        f"H-statistics: interactions in {output_text(result)}",
-        (
-            f"{attrs['n_rows']} of {attrs['n_rows_total']} rows; all interactions: H² {h2}, "
-            f"size {number_text(float(result['h']))}",
-            uncertainty_line(result, "h2_overall", estimated=has_errors),
-        ),
-        tuple(tables),
-        "summary(result), plot(result), tidy(result)",
-    )
-
-
-def _h_table(result: xr.Dataset, kind: str, most: int) -> PageTable:
-    """Features, or pairs, the largest first."""
-    table = _frame(result, kind)
-    largest = table.iloc[largest_first(table["h"].to_numpy())[:most]]
-    heads = {"h2": "H²", "h2_std_error": "std err", "h": "size", "h_std_error": "std err"}
-    names = [name for name in heads if name in table]
-    lines = zip(largest["term"], _lines(largest, names), strict=True)
-    what = "pairs" if kind == PAIR else "features"
-    return table_of(
-        ["", *[heads[name] for name in names]],
-        [[term, *cells] for term, cells in lines],
-        len(table),
-        what,
-        "",
-        what.capitalize(),
-    )
-
-
-def difference_page(compared: xr.Dataset, most: int) -> Page:
-    """What is printed of two H-statistics compared: the smallest p-values first."""
-    table = _named_differences(compared, 0.95)
-    order = np.argsort(table["p_value"].fillna(np.inf).to_numpy(), kind="stable")[:most]
-    lines = term_lines(table.iloc[order], [*DIFFERENCES, "p_value_adjusted"])
-    heads = ["", *DIFFERENCES.values(), f"P, {compared.attrs['adjust']}"]
-    return Page(
-        f"H-statistics: difference on {output_text(compared)}",
-        (f"Uncertainty: {uncertainty(str(compared.attrs['source']))}",),
-        (table_of(heads, lines, len(table), "differences", "The smallest P first."),),
-        "summary(result), tidy(result)",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -14,22 +13,16 @@ from numpy.typing import NDArray
 
 from rhale_stats.inference.notes import because, bins_note, reasons_of, rows_of
 from rhale_stats.printing.text import (
-    Line,
-    Page,
-    PageTable,
-    largest_first,
     number_text,
     output_text,
     table_lines,
-    table_of,
-    term_lines,
     uncertainty,
     variables_table,
     with_facts,
 )
 from rhale_stats.schema.dimensions import PARTS
 from rhale_stats.schema.features import feature_names
-from rhale_stats.schema.notes import Summary
+from rhale_stats.schema.notes import PrintedTable, Summary
 
 COLUMNS = (
     *("statistic", "df", "df_denominator", "p_value", "p_value_adjusted"),
@@ -120,37 +113,19 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     ]
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
-    return Summary(with_facts(cells, title, lines, list(heads.values()), stubs), notes)
+    # The smallest P first.
+    sizes = -table["p_value"].to_numpy()
+    return Summary(with_facts(cells, title, lines, [*heads.values()], stubs, sizes=sizes), notes)
 
 
-def test_page(test: xr.Dataset, most: int) -> Page:
-    """The page that shows a test: its facts, and a table, the smallest p-values first."""
-    attrs, table = test.attrs, glance(test, 0.95)
-    heads = _heads(table, TESTED, attrs["adjust"])
-    first = table.iloc[np.argsort(table["p_value"].fillna(np.inf), kind="stable")[:most]]
-    reasons = zip(first["term"], reasons_of(first), strict=True)
-    reasons_shown = tuple(f"{term}: {reason}." for term, reason in reasons if reason)
-    lines = term_lines(first, heads)
-    page_table = table_of(["", *heads.values()], lines, len(table), "features", "")
-    return Page(
-        f"Test on {output_text(test)}: {attrs['test']}",
-        (
-            f"{rows_of(attrs)} rows; null hypothesis: {attrs['null']}",
-            f"Uncertainty: {uncertainty(str(attrs['source']))}",
-        ),
-        (replace(page_table, notes=(*page_table.notes, *reasons_shown[:3])),),
-        "summary(result), tidy(result)",
-    )
-
-
-def replicates_page(boot: xr.Dataset, most: int) -> Page:
-    """The page that shows replicates: facts, and quantiles of one size; else the variables."""
+def replicates_summary(boot: xr.Dataset) -> Summary:
+    """What `show` prints of replicates: quantiles of one size; else the variables."""
     attrs = boot.attrs
     order = [dim for dim in ("chain", "draw") if dim in boot.dims]
     name = next(
         (name_of_size for name_of_size in REPLICATED if name_of_size in boot.data_vars), None
     )
-    tables: tuple[PageTable, ...] = (variables_table(boot, most),)
+    table = variables_table(boot)
     if name is not None and set(boot[name].dims) <= {*order, "feature", *PARTS}:
         values = boot[name].stack(all_draws=order).transpose(..., "all_draws")
         draws = values.values.reshape(-1, values.sizes["all_draws"])
@@ -158,22 +133,17 @@ def replicates_page(boot: xr.Dataset, most: int) -> Page:
             some = np.isfinite(draws).any(axis=1)
             ends = np.full((len(draws), 3), np.nan)
             ends[some] = np.nanquantile(draws[some], QUANTILES, axis=1).T
+        lines = [[*map(number_text, line)] for line in ends]
+        heads = [f"{100 * share:g} %" for share in QUANTILES]
         labels = _labels(values.isel(all_draws=0, drop=True))
-        first = largest_first(np.abs(ends[:, 1]))[:most]
-        lines = [[labels[position], *map(number_text, ends[position])] for position in first]
-        heads = ["", *(f"{100 * share:g} %" for share in QUANTILES)]
-        caption = f"{name} in the replicates"
-        tables = (table_of(heads, lines, len(labels), "lines", "", caption),)
+        title = f"Replicates of {name} ({attrs.get('method', 'bootstrap')}) on {output_text(boot)}"
+        table = PrintedTable(lines, heads, labels, title, sizes=np.abs(ends[:, 1]).tolist())
     sizes = " × ".join(f"{boot.sizes[dim]} {dim}s" for dim in order)
-    return Page(
-        f"Replicates ({attrs.get('method', 'bootstrap')}) on {output_text(boot)}",
-        (sizes, f"Uncertainty: {uncertainty(str(attrs.get('source', 'rows')))}"),
-        tables,
-        "confint(effect, boot), effect_sizes(effect, boot)",
-    )
+    source = uncertainty(str(attrs.get("source", "rows")))
+    return Summary([table], [], (f"{sizes}. Uncertainty: {source}.",))
 
 
-def _labels(values: xr.DataArray) -> Line:
+def _labels(values: xr.DataArray) -> list[str]:
     """A name for every number of an array over features, outputs and regions."""
     each = [
         values[dim].values if dim in values.coords else range(n) for dim, n in values.sizes.items()

@@ -16,16 +16,14 @@ from rhale_stats.models.differences import DifferenceQuotients, Differences
 from rhale_stats.models.forms import PANDAS
 from rhale_stats.models.table import Table
 from rhale_stats.printing.text import (
-    Page,
-    largest_first,
     number_text,
     output_text,
     rows_text,
-    table_of,
 )
 from rhale_stats.schema.dimensions import LEFT, OUTPUT, with_outputs
 from rhale_stats.schema.features import feature_coordinate, feature_names, method_text
 from rhale_stats.schema.levels import CATEGORICAL
+from rhale_stats.schema.notes import PrintedTable, Summary
 from rhale_stats.schema.variables import EFFECT_UNITS, X_UNITS, dataset_of, variable
 
 if TYPE_CHECKING:
@@ -193,8 +191,8 @@ def _form(table: Table) -> str:
     return "DataFrame with labels of its own"
 
 
-def local_page(local: xr.Dataset, most: int) -> Page:
-    """The page that shows local effects: facts, and a table with one line for each feature."""
+def local_summary(local: xr.Dataset) -> Summary:
+    """What `show` prints of local effects: a line a feature."""
     names = feature_names(local)
     kind = local["feature_kind"].values.astype(str)
     values, x = [local[name].transpose("feature", "obs").values for name in ("local_effect", "x")]
@@ -205,31 +203,19 @@ def local_page(local: xr.Dataset, most: int) -> Page:
     mean = np.where(n > 0, filled.sum(axis=1) / some, np.nan)
     spread = np.sqrt((np.where(is_finite, values - mean[:, None], 0.0) ** 2).sum(axis=1) / some)
     strength = np.sqrt((filled**2).sum(axis=1) / some) * _spread(x, kind)
-    order = largest_first(np.where(n > 0, strength, np.nan))[:most]
     lines = [
-        [
-            names[position],
-            kind[position],
-            str(n[position]),
-            *map(number_text, (strength[position], mean[position], spread[position])),
-        ]
-        for position in order
+        [kind[k], str(n[k]), *map(number_text, (strength[k], mean[k], spread[k]))]
+        for k in range(len(names))
     ]
-    return Page(
-        f"Local effects on {output_text(local)}",
-        (f"{rows_text(local)}; {method_text(local)}",),
-        (
-            table_of(
-                ["", "kind", "rows", "strength", "mean", "std dev"],
-                lines,
-                len(names),
-                "features",
-                "strength: root mean square of the local effects times the standard deviation of "
-                "the feature; for levels, root mean square of the differences.",
-            ),
-        ),
-        "rhale(local)",
+    heads = ["kind", "rows", "strength", "mean", "std dev"]
+    title, sizes = f"Local effects on {output_text(local)}", np.where(n > 0, strength, np.nan)
+    table = PrintedTable(lines, heads, names, title, sizes=sizes.tolist())
+    words = (
+        f"{rows_text(local)}; {method_text(local)}",
+        "strength: root mean square of the local effects times the standard deviation of the "
+        "feature; for levels, root mean square of the differences.",
     )
+    return Summary([table], [], words)
 
 
 def _spread(x: NDArray[np.float64], kind: NDArray[np.str_]) -> NDArray[np.float64]:

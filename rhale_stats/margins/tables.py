@@ -34,17 +34,15 @@ from rhale_stats.inference.estimate import (
 )
 from rhale_stats.inference.notes import how_made
 from rhale_stats.printing.text import (
+    WARNING,
     Body,
-    Page,
     bounds_text,
     includes_model,
     output_text,
     pvalue_text,
     source_of,
     table_lines,
-    table_of,
     uncertainty,
-    uncertainty_line,
     with_facts,
 )
 from rhale_stats.schema.dimensions import OUTPUT, check_one_part, with_part_facts
@@ -208,12 +206,17 @@ def summary(result: xr.Dataset, _feature: object, level: float) -> Summary:
         ["Rows:", f"{attrs['n_rows']}", "Weights:", attrs["weight_kind"]],
         ["Uncertainty:", uncertainty(source), "By:", str(attrs["by"]) or "all rows"],
     ]
+    if "joint_statistic" in attrs:
+        names = ("df", "df_denominator", "statistic", "p_value")
+        df, denominator, statistic, p_value = (attrs[f"joint_{name}"] for name in names)
+        test = f"F({df:.0f}, {denominator:.4g}) = {statistic:.4g}"
+        cells.append(["All at once:", test, "P of all:", pvalue_text(p_value)])
     notes = [
+        *_few_groups(result),
+        *_not_estimable(result),
         f"Standard errors: {attrs['parameters']}. "
         f"Intervals: pointwise, {how_made(result, 'average', level)}.",
         *_meant(result),
-        *_few_groups(result),
-        *_not_estimable(result),
     ]
     return Summary(with_facts(cells, _title(result), *_body(result, level)), notes)
 
@@ -228,7 +231,7 @@ def _title(result: xr.Dataset) -> str:
 
 
 def _meant(result: xr.Dataset) -> list[str]:
-    """What the lines of the table are; of hypotheses the test of all together."""
+    """What the lines of the table are."""
     if result.attrs["method"] != HYPOTHESES:
         return [
             "dY/dX: average slope. Levels: average prediction with the level minus that with the "
@@ -237,49 +240,25 @@ def _meant(result: xr.Dataset) -> list[str]:
         ]
     if is_location(result):
         return ["Places where the curve turns or is 0, with those at which a test of 0 keeps it."]
-    names = ("df", "df_denominator", "statistic", "p_value")
-    df, denominator, statistic, p_value = (result.attrs[f"joint_{name}"] for name in names)
-    return [
-        f"All at once: F({df:.0f}, {denominator:.4g}) = {statistic:.4g}, P = "
-        f"{pvalue_text(p_value)}. P adj: adjusted for the number of hypotheses "
-        f"({result.attrs['adjust']})."
-    ]
+    return [f"P adj: adjusted for the number of hypotheses ({result.attrs['adjust']})."]
 
 
 def _few_groups(result: xr.Dataset) -> list[str]:
     """A note where clusters, or those that decide, are so few that skewed outcomes matter."""
     degrees = float(result["average_df"].min()) if "n_groups" in result.attrs else np.inf
     units = float(result.attrs.get("effective_units", np.inf))
-    why = f"Few groups ({degrees:.3g} degrees of freedom)"
+    why = f"few groups ({degrees:.3g} degrees of freedom)"
     if degrees >= MIN_DEGREES:
-        why = f"A few rows or clusters decide (worth {units:.3g} of equal influence)"
+        why = f"a few rows or clusters decide (worth {units:.3g} of equal influence)"
     if min(degrees, units) >= MIN_DEGREES:
         return []
-    return [f"{why}: intervals are too short where outcomes are skewed, see docs/validity.md."]
+    short = "intervals are too short where outcomes are skewed, see docs/validity.md."
+    return [f"{WARNING}{why}: {short}"]
 
 
 def _not_estimable(result: xr.Dataset) -> list[str]:
     why = result.attrs.get("not_estimable")
-    return [f"NaN: not estimable, {why}."] if why else []
-
-
-def page(result: xr.Dataset, most: int) -> Page:
-    """What is printed of averages."""
-    lines, heads, stubs = _body(result, 0.95)
-    what = "hypotheses" if result.attrs["method"] == HYPOTHESES else "averages"
-    table = [[stub, *line] for stub, line in zip(stubs, lines, strict=True)][:most]
-    return Page(
-        _title(result),
-        (
-            f"{result.attrs['n_rows']} rows; {result.attrs['parameters']}",
-            uncertainty_line(result, "average", estimated=bool(np.size(result["average_se"]))),
-            *_few_groups(result),
-            *_not_estimable(result),
-            *(_meant(result) if result.attrs["method"] == HYPOTHESES else ()),
-        ),
-        (table_of(["", *heads], table, len(lines), what, ""),),
-        "summary(result), tidy(result), vcov(result)",
-    )
+    return [f"{WARNING}NaN: not estimable, {why}."] if why else []
 
 
 # --- combinations of estimates --------------------------------------------------------------------

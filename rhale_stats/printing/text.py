@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from html import escape
+from dataclasses import replace
 from itertools import chain, pairwise
 from textwrap import wrap
 from typing import Any, TypeAlias
@@ -26,7 +25,7 @@ from rhale_stats.schema.features import (
     with_units,
 )
 from rhale_stats.schema.levels import is_categorical, level_names
-from rhale_stats.schema.notes import PrintedTable
+from rhale_stats.schema.notes import PrintedTable, Summary
 
 MAX_DIGITS = 17
 COLUMN_SEPARATOR = "   "
@@ -34,6 +33,8 @@ COLUMN_SEPARATOR = "   "
 ABOVE_ONE = "> 1"
 # Printed before a node, once for every split above it.
 INDENT = "|  "
+# How a note begins that says what makes a number invalid.
+WARNING = "Warning: "
 # Lines of a table, the heads of its columns, and the names of its lines.
 Body: TypeAlias = tuple[list[list[str]], list[str], list[str]]
 # R's marks of p-values.
@@ -99,9 +100,11 @@ def with_facts(
     heads: list[str],
     stubs: list[str],
     aligns: str = "r",
+    sizes: NDArray[np.float64] | None = None,
 ) -> list[PrintedTable]:
     """A table below its facts, stretched to their width where that is larger."""
-    body = PrintedTable(lines, heads, stubs, aligns=aligns)
+    of_lines = () if sizes is None else sizes.tolist()
+    body = PrintedTable(lines, heads, stubs, aligns=aligns, sizes=of_lines)
     header = facts_of(cells, title, body)
     missing = header.width - body.width
     if missing > 0:
@@ -110,17 +113,15 @@ def with_facts(
     return [header, body]
 
 
-def facts_of(
-    cells: list[list[str]], title: str, body: PrintedTable, *, even: bool = True
-) -> PrintedTable:
+def facts_of(cells: list[list[str]], title: str, body: PrintedTable) -> PrintedTable:
     """Two columns of names and values, together as wide as the table below.
 
-    ``even``: all four of one width, if that is enough for what they hold.
+    All four are of one width, if that is enough for what they hold.
     """
     width = body.width - 3 * len(COLUMN_SEPARATOR)
     widths = [width // 4, width // 4, width // 4, width - 3 * (width // 4)]
     needed = [max(len(text) for text in column) for column in zip(*cells, strict=True)]
-    if not even or any(need > room for need, room in zip(needed, widths, strict=True)):
+    if any(need > room for need, room in zip(needed, widths, strict=True)):
         room = max(width - sum(needed), 0)
         widths = [needed[0], needed[1] + room // 2, needed[2], needed[3] + room - room // 2]
     return PrintedTable(
@@ -241,77 +242,15 @@ def uncertainty(source: str) -> str:
     return source if holds_model(source) else f"{source} (model as given)"
 
 
-# --- pages ----------------------------------------------------------------------------------------
+# --- the first lines of a summary -----------------------------------------------------------------
 
 
-# Largest number of lines of a table, and of outputs or regions.
-MAX_LINES, MAX_PARTS = 10, 4
-# Largest number of characters of a line in a terminal, and of a name.
+# Largest number of lines of a table.
+MAX_LINES = 10
+# Largest number of characters of a line of words, and of a name.
 WIDTH, LONGEST_NAME = 100, 28
-# Largest number of bytes of HTML in a notebook.
-MAX_HTML = 60_000
-GAP = "  "
 CUT = "…"
 NO_ERRORS = "not estimated yet; std_error(effect) adds standard errors"
-IMPORTANCE = "importance: standard deviation of the curve over the rows"
-STYLE = """\
-.rhale-answer .rhale-text{display:none}
-.rhale-answer .rhale-body{display:block!important;color:inherit}
-.rhale-answer table{border-collapse:collapse;margin:.5em 0;color:inherit;background:none}
-.rhale-answer caption{text-align:left;font-style:italic;color:inherit}
-.rhale-answer th,.rhale-answer td{padding:.15em .8em;text-align:right;color:inherit}
-.rhale-answer th:first-child,.rhale-answer td:first-child{text-align:left}
-.rhale-answer thead th{border-bottom:1px solid currentColor}
-.rhale-answer p{margin:.25em 0}
-.rhale-answer .rhale-title{font-weight:bold}
-"""
-Line: TypeAlias = list[str]
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table: heads of columns, and lines. The first column has the names of the lines."""
-
-    heads: Line
-    lines: list[Line]
-    caption: str = ""
-    # Below the table: how many lines are left out, and what the columns mean.
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Page:
-    """The parts of a page that shows a result."""
-
-    title: str
-    facts: tuple[str, ...]
-    tables: tuple[PageTable, ...]
-    # What to call next.
-    more: str = ""
-
-
-class Answer:
-    """What `show` returns: text in a terminal, HTML in a notebook.
-
-    Parameters
-    ----------
-    page : Page
-        Title, facts, tables, and the functions to call next.
-    dataset : Dataset
-        The result itself, unchanged.
-    """
-
-    def __init__(self, page: Page, dataset: xr.Dataset) -> None:
-        self.page, self.dataset = page, dataset
-
-    def __repr__(self) -> str:
-        return _text(self.page)
-
-    def _repr_html_(self) -> str:
-        return _html(self.page, self.dataset)
-
-
-# --- a page as text and as HTML -------------------------------------------------------------------
 
 
 def printable(text: str) -> str:
@@ -325,109 +264,23 @@ def cut_within(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - end]}{CUT}{text[-end:]}"
 
 
-def _clean(text: str, longest: int = LONGEST_NAME) -> str:
-    """A label on one line, cut if it is too long."""
-    text = printable(text)
-    return text if len(text) <= longest else text[: longest - 1] + CUT
-
-
-def _widths(table: PageTable) -> list[int]:
-    """Widths of columns that fit a terminal: the widest columns, which hold words, are cut."""
-    columns = list(zip(table.heads, *table.lines, strict=True))
-    widths = [max(len(_clean(cell, WIDTH)) for cell in column) for column in columns]
-    widths[0] = min(widths[0], LONGEST_NAME)
-    while (excess := sum(widths) + len(GAP) * (len(widths) - 1) - WIDTH) > 0:
-        widest = int(np.argmax(widths))
-        widths[widest] = max(widths[widest] - excess, max(widths) // 2, 1)
-    return widths
-
-
-def _text(page: Page) -> str:
-    lines = [page.title, *page.facts]
-    for table in page.tables:
-        widths = _widths(table)
-        lines += ["", *([table.caption] if table.caption else [])]
-        for cells in (table.heads, *table.lines):
-            cut = [_clean(cell, width) for cell, width in zip(cells, widths, strict=True)]
-            first = cut[0].ljust(widths[0])
-            rest = (cell.rjust(width) for cell, width in zip(cut[1:], widths[1:], strict=True))
-            lines.append(GAP.join((first, *rest)).rstrip())
-        lines += table.notes
-    if page.more:
-        lines += ["", f"More: {page.more}"]
-    pieces = ([line] if len(line) <= WIDTH else wrap(_clean(line, 2000), WIDTH) for line in lines)
-    return "\n".join(chain.from_iterable(pieces))
-
-
-def _html(page: Page, dataset: xr.Dataset) -> str:
-    """The text, which the style hides where it is applied; tables; the Dataset, folded."""
-
-    def paragraph(text: str, kind: str = "") -> str:
-        return f"<p{kind}>{escape(_clean(text, 2000))}</p>" if text else ""
-
-    parts = [paragraph(page.title, ' class="rhale-title"'), *map(paragraph, page.facts)]
-    for table in page.tables:
-        heads = "".join(f"<th>{escape(_clean(head))}</th>" for head in table.heads)
-        lines = (
-            "<tr>" + "".join(f"<td>{escape(_clean(cell, 60))}</td>" for cell in line) + "</tr>"
-            for line in table.lines
-        )
-        caption = f"<caption>{escape(_clean(table.caption, 200))}</caption>"
-        parts.append(
-            f"<table>{caption if table.caption else ''}<thead><tr>{heads}</tr></thead>"
-            f"<tbody>{''.join(lines)}</tbody></table>"
-        )
-        parts += map(paragraph, table.notes)
-    parts.append(paragraph(f"More: {page.more}" if page.more else ""))
-    head = f'<pre class="rhale-text">{escape(_text(page))}</pre><style>{STYLE}</style>'
-    body = "".join(parts)
-    room = MAX_HTML - len((head + body).encode()) - 200
-    whole = str(dataset._repr_html_())
-    if len(whole.encode()) > room:
-        with xr.set_options(display_max_rows=200):  # type: ignore[no-untyped-call]
-            whole = f"<pre>{escape(repr(dataset))}</pre>"
-    details = f"<details><summary>Dataset</summary>{whole}</details>"
-    if len(details.encode()) > room + 100:
-        details = ""
-    return (
-        f'<div class="rhale-answer">{head}<div class="rhale-body" style="display:none">{body}'
-        f"{details}</div></div>"
-    )
-
-
-def table_of(
-    heads: Line, lines: list[Line], n: int, what: str, meant: str, caption: str = ""
-) -> PageTable:
-    """A table that says how many lines it leaves out, and what its columns mean."""
-    notes = [f"{len(lines)} of {n} {what}."] if len(lines) < n else []
-    return PageTable(heads, lines, caption, (*notes, *([meant] if meant else [])))
-
-
-def largest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Positions of the values, the largest first, unknown values last."""
-    return np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable")
-
-
-def feature_lines(
-    table: pd.DataFrame, columns: Iterable[str], size: NDArray[np.float64], most: int
-) -> list[Line]:
-    """A line of a page for each of the ``most`` largest features of a table of `glance`."""
-    shown = table.iloc[largest_first(size)[:most]]
-    lines = term_lines(shown, columns)
-    for line, kind in zip(lines, shown["kind"], strict=True):
-        if kind == "constant":
-            line[1] = "constant"
-    return lines
-
-
-def term_lines(
-    table: pd.DataFrame,
-    columns: Iterable[str],
-    form: Callable[[pd.Series, str], str] = number_cell,
-) -> list[Line]:
-    """Lines of a page: the term of each line of a table, and its columns as they are printed."""
-    lines = zip(table["term"], table_lines(table, columns, form), strict=True)
-    return [[str(term), *line] for term, line in lines]
+def first_lines(summary: Summary, most: int, more: Iterable[str]) -> Summary:
+    """The largest lines of every table, with warnings below them, and ``more``."""
+    tables, words = [], [*summary.words]
+    for table in summary.tables:
+        n, order = len(table.lines), [*range(len(table.lines))]
+        if table.sizes:
+            order = largest_first(np.array(table.sizes)).tolist()
+        if table.heads and n > most:
+            words.append(f"{most} of {n} lines{', the most important' if table.sizes else ''}.")
+            order = order[:most]
+        stubs = [cut_within(table.stubs[k], LONGEST_NAME) for k in order] if table.stubs else ()
+        lines = [[*map(printable, table.lines[k])] for k in order]
+        title = printable(table.title)
+        tables.append(replace(table, lines=lines, stubs=stubs, title=title, sizes=()))
+    words += [note for note in summary.notes if note.startswith(WARNING)]
+    each = [wrap(printable(line), WIDTH) for line in dict.fromkeys((*words, *more))]
+    return Summary(tables, [], tuple(chain.from_iterable(each)))
 
 
 def rows_text(result: xr.Dataset) -> str:
@@ -439,14 +292,14 @@ def rows_text(result: xr.Dataset) -> str:
     return f"{text}; {n} feature{'s' if n > 1 else ''}"
 
 
+def largest_first(values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Positions of the values, the largest first, unknown values last."""
+    return np.argsort(-np.where(np.isnan(values), -np.inf, values), kind="stable")
+
+
 def includes_model(result: Result, name: str) -> bool:
     """Whether the standard errors of an estimate include the model: only then have they t and P."""
     return holds_model(source_of(result, name))
-
-
-def uncertainty_line(result: xr.Dataset, name: str, *, estimated: bool) -> str:
-    """What the standard errors of an estimate are of, where they are known."""
-    return f"Uncertainty: {uncertainty(source_of(result, name)) if estimated else NO_ERRORS}"
 
 
 def title_of(result: xr.Dataset) -> str:
@@ -455,16 +308,17 @@ def title_of(result: xr.Dataset) -> str:
     return method[:1].upper() + method[1:]
 
 
-def variables_table(result: xr.Dataset, most: int) -> PageTable:
+def variables_table(result: xr.Dataset) -> PrintedTable:
     """A table of the variables of a result: dims, lowest and highest value."""
     lines = []
-    for name, variable in result.data_vars.items():
+    for variable in result.data_vars.values():
         ends = ["", ""]
         values = variable.values
         if values.dtype.kind in "fiu" and np.isfinite(values).any():
             ends = [number_text(float(end)) for end in (np.nanmin(values), np.nanmax(values))]
-        lines.append([str(name), ", ".join(map(str, variable.dims)), *ends])
-    return table_of(["", "over", "lowest", "highest"], lines[:most], len(lines), "variables", "")
+        lines.append([", ".join(map(str, variable.dims)), *ends])
+    title = f"{title_of(result)} on {output_text(result)}"
+    return PrintedTable(lines, ["over", "lowest", "highest"], [*map(str, result.data_vars)], title)
 
 
 # --- values as JSON and CSV hold them -------------------------------------------------------------

@@ -13,23 +13,17 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import estimate_columns
 from rhale_stats.inference.notes import how_made, interval_notes, parts_note
 from rhale_stats.printing.text import (
-    IMPORTANCE,
-    Page,
     beyond_notes,
     bounds_text,
-    feature_lines,
     includes_model,
     number_cell,
     number_text,
     output_text,
     percent,
     region_text,
-    rows_text,
     source_of,
     table_lines,
-    table_of,
     uncertainty,
-    uncertainty_line,
     with_facts,
 )
 from rhale_stats.profiles.data import (
@@ -60,7 +54,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     method, output = METHOD_NAMES[str(attrs["method"])], output_text(profile)
     meanings = [f"Curves: {profile['curve'].attrs['estimator'].partition(', math')[0]}."]
     errors: list[str] = []
-    row, part = profile, profile
+    row, part, sizes = profile, profile, None
     if feature is None:
         title = f"{method}: effects on {output}"
         table = glance(profile, level)
@@ -69,7 +63,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         lines = table_lines(table, ["n_grid", "n_obs", *numbers], number_cell)
         for number in np.flatnonzero(table["kind"] == "constant"):
             lines[number] = ["0", "constant", "", "", "", ""]
-        stubs = table["term"].tolist()
+        stubs, sizes = table["term"].tolist(), table["importance"].to_numpy()
         meanings += [
             "importance: standard deviation of the curve over the rows. heterog.: root mean square "
             "of the spread about it. Both are in units of the output."
@@ -123,35 +117,8 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
     if "smoothing" in profile:
         errors += ["Standard errors treat the smoothing and the Shapley values as fixed."]
     notes = [*beyond_notes(part), *errors, *meanings, *interval_notes(profile)]
-    return Summary(with_facts(cells, title + region_text(profile), lines, heads, stubs), notes)
-
-
-def profile_page(profile: xr.Dataset, most: int) -> Page:
-    """What is printed of a profile: the features of largest importance."""
-    table = glance(profile, 0.95)
-    heads = {"importance": "importance", "heterogeneity_output": "heterog."}
-    heads |= {"curve_min": "lowest", "curve_max": "highest"}
-    has_errors = "curve_se" in profile and bool(profile["curve_se"].notnull().any())
-    if has_errors:
-        table["largest_se"] = profile["curve_se"].max("grid").values
-        heads["largest_se"] = "std err up to"
-    lines = feature_lines(table, heads, table["importance"].to_numpy(), most)
-    first = repr(lines[0][0])
-    return Page(
-        f"{METHOD_NAMES[str(profile.attrs['method'])]}: effects on {output_text(profile)}",
-        (rows_text(profile), uncertainty_line(profile, "curve", estimated=has_errors)),
-        (
-            table_of(
-                ["", *heads.values()],
-                lines,
-                len(table),
-                "features",
-                f"{IMPORTANCE}. heterog.: root mean square of the spread about it. lowest, "
-                "highest: of the curve.",
-            ),
-        ),
-        f"summary(effect, {first}), plot(effect, {first}), tidy(effect)",
-    )
+    title += region_text(profile)
+    return Summary(with_facts(cells, title, lines, heads, stubs, sizes=sizes), notes)
 
 
 # --- profiles as pandas frames --------------------------------------------------------------------

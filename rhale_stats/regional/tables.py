@@ -13,16 +13,14 @@ from rhale_stats.arguments.times import unit_word
 from rhale_stats.printing.text import (
     INDENT,
     STARS,
-    Page,
+    WARNING,
     count_text,
-    largest_first,
     number_text,
     output_text,
     percent,
     permutation_text,
     stars,
-    table_of,
-    term_lines,
+    table_lines,
     text_of,
     with_facts,
 )
@@ -154,7 +152,7 @@ def _region_test_notes(attrs: dict[Hashable, Any]) -> list[str]:
     """What P means, and what was required of a split."""
     required = f"A split was made where its drop is at least {setting(attrs['min_drop'])}"
     if attrs["test"] == "none":
-        return ["No test was made. Without a test, splits are also found in noise.", f"{required}."]
+        return [f"{WARNING}without a test, splits are also found in noise.", f"{required}."]
     notes = [
         f"{required} and P at most {attrs['level']:g}.",
         f"P: permutation p-value (at most {attrs['n_permutations']} permutations) of the "
@@ -203,7 +201,7 @@ def interactions_summary(matrix: xr.Dataset, feature: str | int | None, _level: 
         ["Bins:", attrs["bin_rule"], "Its units:", loss_units(matrix, "")],
         ["Permutations:", str(attrs["n_permutations"] or "none"), "Thresholds:", thresholds(attrs)],
     ]
-    first = "No test was made: a drop may be due to chance (see n_permutations)."
+    first = f"{WARNING}without a test, a drop may be due to chance (see n_permutations)."
     if tested:
         codes = ", ".join(f"{mark} P ≤ {bound:g}" for bound, mark in STARS)
         adjust = matrix["pvalue_adjusted"].attrs["adjust"]
@@ -247,60 +245,28 @@ def _cell(line: pd.Series, column: str) -> str:
     return forms.get(column, str)(line[column])
 
 
-def trees_page(trees: xr.Dataset, most: int) -> Page:
-    """The page of trees: one tree in full, or one line per feature."""
-    every, attrs = trees_of(trees), trees.attrs
-    test = str(attrs["test"])
-    test = "none (splits are also found in noise)" if test == "none" else test
-    head, places = loss_places(every[0])
-    facts = (f"{attrs['n_rows']} rows; {head.lower()} {places}", f"Test of splits: {test}")
-    if len(every) == 1:
-        stubs, lines = node_lines(every)
-        heads = ["", "rows", "loss", "best split", "drop", "P", ""]
-        body = [[stub, *line] for stub, line in zip(stubs, lines, strict=True)]
-        name = str(every[0]["feature"].values)
-        note = "drop: the part of the loss that the split removes."
-        return Page(
-            f"Regions: effect of {name} on {output_text(trees)}",
-            facts,
-            (table_of(heads, body[: 2 * most], len(body), "nodes", note),),
-            "summary(tree), plot(tree), regional_rhale(local, tree)",
-        )
-    table = glance_trees(trees, 0.95)
-    order = largest_first(table["loss_drop"].where(table["n_regions"] > 1, 0.0).to_numpy())[:most]
-    lines = term_lines(table.iloc[order], REGIONS, _cell)
-    note = "drop: the part of the loss, the heterogeneity in bins, that the regions remove."
-    return Page(
-        f"Regions: effects on {output_text(trees)}",
-        facts,
-        (table_of(["", *REGIONS.values()], lines, len(table), "features", note),),
-        f"summary(trees, {table['term'].iloc[order[0]]!r}), plot(trees.isel(feature=0))",
-    )
+def first_trees(trees: xr.Dataset) -> Summary:
+    """What `show` prints of trees: one tree in full, or one line per feature."""
+    whole, table = trees_summary(trees, None, 0.95), glance_trees(trees, 0.95)
+    if len(table) == 1:
+        return whole
+    drop = table["loss_drop"].where(table["n_regions"] > 1, 0.0).to_numpy()
+    lines, names = table_lines(table, REGIONS, _cell), table["term"].tolist()
+    heads, facts = [*REGIONS.values()], whole.tables[0]
+    tables = with_facts(facts.lines, facts.title, lines, heads, names, sizes=drop)
+    word = "drop: the part of the loss that the regions remove."
+    return Summary(tables, whole.notes, (word,))
 
 
-def interactions_page(matrix: xr.Dataset, most: int) -> Page:
-    """The page of an interaction matrix: the largest drops of the loss first."""
-    table = tidy_interactions(matrix, 0.95)
-    table = table.assign(term=table["term"] + " by " + table["conditioning"])
-    first = table.iloc[largest_first(table["loss_drop"].to_numpy())[:most]]
-    tested = matrix.attrs["n_permutations"]
-    return Page(
-        f"Interactions: effects on {output_text(matrix)}, split by other columns",
-        (
-            f"{matrix.attrs['n_rows']} rows; bins: {matrix.attrs['bin_rule']}",
-            f"Test: {tested} permutations" if tested else "Test: none, so drops may be chance",
-        ),
-        (
-            table_of(
-                ["", *PAIRS.values()],
-                term_lines(first, PAIRS, _cell),
-                len(table),
-                "pairs",
-                "drop: the part of the loss that the best split by that column removes.",
-            ),
-        ),
-        "summary(result), plot(result), tidy(result)",
-    )
+def first_interactions(matrix: xr.Dataset) -> Summary:
+    """What `show` prints of an interaction matrix: a line a pair."""
+    whole, table = interactions_summary(matrix, None, 0.95), tidy_interactions(matrix, 0.95)
+    names = (table["term"] + " by " + table["conditioning"]).tolist()
+    lines, facts = table_lines(table, PAIRS, _cell), whole.tables[0]
+    drop, heads = table["loss_drop"].to_numpy(), [*PAIRS.values()]
+    tables = with_facts(facts.lines, facts.title, lines, heads, names, sizes=drop)
+    word = "drop: the part of the loss that the best split by that column removes."
+    return Summary(tables, whole.notes, (word,))
 
 
 # --- trees of regions as pandas frames, and their words -------------------------------------------

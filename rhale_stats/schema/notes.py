@@ -34,6 +34,8 @@ class PrintedTable:
     stub_width: int = STUB_WIDTH
     widths: Sequence[int] = WIDTHS
     separator: str = " "
+    # Sizes of the lines: of many the largest are shown first.
+    sizes: Sequence[float] = ()
 
     @property
     def rows(self) -> list[list[str]]:
@@ -127,7 +129,7 @@ class Summary:
         rest = len(self.notes) - MAX_NOTES
         if rest > 0:
             lines.append(f"{rest} more note{'s' if rest > 1 else ''}: see summary(...).notes")
-        return [*self.words, "Notes:", *lines]
+        return [*self.words, *(["Notes:"] if lines else []), *lines]
 
     def as_text(self) -> str:
         """The tables as text, of which each begins with the last rule of the one before."""

@@ -13,20 +13,16 @@ from rhale_stats.inference.combinations import Estimates, refuse_beside
 from rhale_stats.inference.estimate import estimate_columns, student
 from rhale_stats.inference.notes import parts_note
 from rhale_stats.printing.text import (
-    Page,
     bounds_text,
-    facts_of,
     includes_model,
-    number_text,
     output_text,
     pvalue_text,
     source_of,
-    table_of,
     uncertainty,
-    uncertainty_line,
+    with_facts,
 )
 from rhale_stats.schema.dimensions import with_part_facts
-from rhale_stats.schema.notes import PrintedTable, Summary
+from rhale_stats.schema.notes import Summary
 from rhale_stats.surfaces.ale2 import is_categorical, n_cells, pair_name
 from rhale_stats.surfaces.inference import (
     cell_degrees,
@@ -136,8 +132,7 @@ def summary(surface: xr.Dataset, _feature: object, level: float) -> Summary:
         f"Bins of {attrs['feature_a']}: {attrs['bins_a']}. Bins of {attrs['feature_b']}: "
         f"{attrs['bins_b']}.",
     ]
-    body = PrintedTable(lines, heads, stubs)
-    return Summary([facts_of(facts, title, body, even=False), body], notes)
+    return Summary(with_facts(facts, title, lines, heads, stubs), notes)
 
 
 def corner_tests(surface: xr.Dataset) -> dict[str, FloatArray]:
@@ -170,43 +165,6 @@ def corner_name(surface: xr.Dataset, corner: tuple[int, int]) -> str:
 def _edge(surface: xr.Dataset, side: str, number: int) -> str:
     edge = surface[f"edge_{side}"].values[number]
     return str(edge) if is_categorical(surface, side) else f"{edge:.4g}"
-
-
-def surface_page(surface: xr.Dataset, most: int) -> Page:
-    """The page of a surface: the corners farthest from 0."""
-    attrs = surface.attrs
-    has_errors = "surface_se" in surface
-    corners = farthest_corners(surface, most)
-    columns = ("surface", "surface_se") if has_errors else ("surface",)
-    tests = corner_tests(surface) if has_errors else {}
-    lines = [
-        [
-            corner_name(surface, corner),
-            *[number_text(float(surface[name].values[corner])) for name in columns],
-            *[TESTS[head](values[corner]) for head, values in tests.items()],
-        ]
-        for corner in corners
-    ]
-    n_corners = int(surface["surface"].notnull().sum())
-    empty = f", {attrs['n_empty']} of them without rows" if attrs["n_empty"] else ""
-    return Page(
-        f"Second-order ALE: {pair_name(surface)} on {output_text(surface)}",
-        (
-            f"{attrs['n_rows']} rows; {n_cells(surface)} cells{empty}; "
-            f"standard deviation of the surface over the rows: {number_text(size(surface))}",
-            uncertainty_line(surface, "surface", estimated=has_errors),
-        ),
-        (
-            table_of(
-                ["", "surface", *(["std err"] if has_errors else []), *tests],
-                lines,
-                len(lines),
-                "corners",
-                f"{len(lines)} of {n_corners} corners of cells, those farthest from 0.",
-            ),
-        ),
-        "summary(result), plot(result), wald_test(result)",
-    )
 
 
 def for_hypotheses(

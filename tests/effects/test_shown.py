@@ -1,4 +1,4 @@
-"""The page of effects, part by part."""
+"""What `show` prints of effects, and the ends of their curves."""
 
 from __future__ import annotations
 
@@ -7,68 +7,38 @@ import pytest
 from numpy.testing import assert_allclose
 
 import rhale_stats as rs
-from rhale_stats.effects.tables import curve_extents, effect_page
+from rhale_stats.effects.tables import curve_extents
 from rhale_stats.effects.values import importances
-from rhale_stats.printing.text import number_text
 from tests.effects.mixed import mixed_effect
 from tests.helpers import local_of
 
-MEANT = (
-    "importance: standard deviation of the curve over the rows. H: heterogeneity in the bins times "
-    "the standard deviation of the feature. lowest, highest: of the curve. Sizes of curves are "
-    "over the inner 98 % of the rows."
-)
-MORE = "summary(effect, {0!r}), plot(effect, {0!r}), tidy(effect)"
+
+def names_in_order(effect, most=10):
+    """Names of the lines that are shown."""
+    return list(rs.show(effect, max_features=most).head.tables[1].stubs)
 
 
-def columns_of(effect):
-    """The numbers of the columns by their heads, from the variables of the effect."""
-    curve = effect["curve"].values
-    known = np.isfinite(curve)
-    ordered = effect["feature_kind"].values != "nominal"
-    ends = np.where(known, curve, np.inf).min(axis=1), np.where(known, curve, -np.inf).max(axis=1)
-    named = {"H": "heterogeneity_output", "avg effect": "average_effect",
-             "std err": "average_effect_se"}  # fmt: skip
-    found = {"importance": importances(effect)}
-    found |= {head: np.where(ordered, effect[name], np.nan) for head, name in named.items()}
-    if "average_effect_ci" in effect:
-        bounds = effect["average_effect_ci"].values
-        for end, head in enumerate(("[0.05", "0.95]")):
-            found[head] = np.where(ordered, bounds[:, end], np.nan)
-    return found | dict(zip(("lowest", "highest"), ends, strict=True))
-
-
-@pytest.mark.parametrize("with_intervals", [False, True])
-def test_page_of_features_of_every_kind(with_intervals):
-    """The largest first, no effect after all others but the constant feature."""
+def test_features_of_every_kind():
+    """The largest first, no effect after all others, with the numbers of `summary`."""
     effect = mixed_effect()
-    if with_intervals:
-        effect = rs.confint(effect, level=0.9)
-    page = effect_page(effect, 10)
-    assert page.title == "ALE: effects on output"
-    assert page.facts == (
-        "60 rows; 5 features; local effects: finite_difference; bins: EqualWidthBins",
-        "Uncertainty: rows (model as given)",
-    )
-    assert page.more == MORE.format("a")
-    (table,) = page.tables
-    columns = columns_of(effect)
-    assert table.heads == ["", *columns]
-    assert table.notes == (MEANT,)
-    assert [line[0] for line in table.lines] == ["a", "m", "l", "z", "c"]
-    names = effect["feature"].values.tolist()
-    for line in table.lines[:3]:
-        at = names.index(line[0])
-        assert line[1:] == [number_text(values[at]) for values in columns.values()]
-    assert table.lines[3] == ["z", *["0"] * len(columns)]
-    assert table.lines[4] == ["c", "constant", *[""] * (len(columns) - 1)]
+    whole, shown = rs.summary(effect).tables[1], rs.show(effect).head.tables[1]
+    assert shown.stubs == ["a", "m", "l", "z", "c"]
+    lines = dict(zip(whole.stubs, whole.lines, strict=True))
+    assert shown.lines == [lines[name] for name in shown.stubs]
+    assert lines["c"][:2] == ["0", "constant"]
 
 
 def test_the_largest_of_many_features():
-    page = effect_page(mixed_effect(), 2)
-    (table,) = page.tables
-    assert [line[0] for line in table.lines] == ["a", "m"]
-    assert table.notes == ("2 of 5 features.", MEANT)
+    assert names_in_order(mixed_effect(), 2) == ["a", "m"]
+    text = str(rs.show(mixed_effect(), max_features=2))
+    assert "2 of 5 lines, the most important." in text
+    assert text.endswith("More: summary(result), plot(result), tidy(result)")
+
+
+def test_intervals_are_those_of_the_result():
+    effect = mixed_effect()
+    assert "0.975]" in str(rs.show(effect))
+    assert "0.95]" in str(rs.show(rs.confint(effect, level=0.9)))
 
 
 def extents(effect):
@@ -102,8 +72,7 @@ def test_a_curve_within_the_numerical_error_is_flat():
     assert found[0] == (0, 0)
     curve = effect["curve"].values[1]
     assert_allclose(found[1], [curve.min(), curve.max()])
-    (table,) = effect_page(effect, 5).tables
-    assert [line[0] for line in table.lines] == ["x1", "x0"]
+    assert names_in_order(effect) == ["x1", "x0"]
 
 
 def test_order_by_the_rows_and_not_by_the_range():
@@ -111,6 +80,5 @@ def test_order_by_the_rows_and_not_by_the_range():
     rng = np.random.default_rng(0)
     x = np.column_stack([np.append(rng.uniform(0, 1, 99), 9), rng.uniform(0, 5, 100), np.ones(100)])
     effect = rs.rhale(local_of(x, np.ones_like(x)), bins=rs.EqualWidthBins(1), weighting="rows")
-    (table,) = effect_page(effect, 5).tables
-    assert [line[0] for line in table.lines] == ["x1", "x0", "x2"]
+    assert names_in_order(effect) == ["x1", "x0", "x2"]
     assert importances(effect)[1] > importances(effect)[0]

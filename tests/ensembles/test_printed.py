@@ -8,7 +8,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import rhale_stats as rs
-from rhale_stats.ensembles.tables import ensemble_page
 from rhale_stats.printing.text import number_text, pvalue_text
 from tests.ensembles.made import FOLDS, REFITS, constant, ensemble, side_by_side, with_levels
 
@@ -138,49 +137,25 @@ def test_facts(attrs, title, words, uncertainty):
     ]
     assert f"{title}: RHALE: effects on y" in summary.as_text()
     assert f"{title}: RHALE: effect of x on y" in rs.summary(made, "x").as_text()
-    page = ensemble_page(made, 2)
-    assert page.title == f"{title}: RHALE: effects on y"
-    assert page.facts == (
-        "100 rows (precision weights); 3 features; 41 members",
-        f"Uncertainty: {uncertainty}",
-    )
-    assert page.more == "summary(effect, 'k'), plot(effect, 'k'), tidy(effect)"
 
 
-def test_pages_have_the_largest_effects_first():
-    made = mixed()
-    (table,) = ensemble_page(made, 2).tables
-    assert table.heads == ["", "importance", "avg effect", "std err", "lowest", "highest"]
-    known = rs.glance(made).iloc[[2, 0]]
-    names = ["importance", "estimate", "std_error", "curve_min", "curve_max"]
-    assert table.lines == [
-        [line["term"], *(number_text(float(line[name])) for name in names)]
-        for _, line in known.iterrows()
-    ]
-    meant = "lowest, highest: of the curve."
-    assert table.notes == (
-        "2 of 3 features.",
-        "importance: standard deviation of the curve over the rows. H: how much rows differ, mean "
-        f"over the models. {meant}",
-    )
-    (table,) = ensemble_page(made, 3).tables
-    assert table.lines[2] == ["c", "constant", "", "", "", ""]
-    (table,) = ensemble_page(as_profiles(made), 3).tables
-    assert table.heads == ["", "lowest", "highest"]
-    assert [line[0] for line in table.lines] == ["k", "x", "c"]
-    assert table.lines[2] == ["c", "constant", ""]
-    assert table.notes == (meant,)
+def test_the_largest_effects_are_shown_first():
+    for made in (mixed(), as_profiles(mixed())):
+        table = rs.show(made, max_features=2).head.tables[1]
+        assert table.stubs == ["k", "x"]
+        whole = rs.summary(made).tables[1]
+        lines = dict(zip(whole.stubs, whole.lines, strict=True))
+        assert table.lines == [lines["k"], lines["x"]]
+        assert "2 of 3 lines, the most important." in str(rs.show(made, max_features=2))
 
 
 def test_members_that_failed():
     made = ensemble(CURVES, first_failure="RuntimeError: no luck")
     assert "failed" not in rs.summary(made).as_text()
-    assert "41 members" in ensemble_page(made, 1).facts[0]
     made["failed"][0, [3, 5, 8]] = 1.0
     summary = rs.summary(made)
     assert summary.tables[0].rows[0][3] == "41 (3 failed)"
     assert "3 of 41 failed: RuntimeError: no luck" in summary.as_text()
-    assert ensemble_page(made, 1).facts[0].endswith("41 (3 failed) members")
 
 
 # --- frames ---------------------------------------------------------------------------------------

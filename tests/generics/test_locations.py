@@ -67,7 +67,7 @@ def test_levels_and_tables():
         rs.tidy(found)
     found = rs.hypotheses(EFFECT, "maximum")
     assert "Locations on the effects of x" in str(rs.summary(found))
-    assert "Places where the curve turns" in str(rs.show(found))
+    assert "Places where the curve turns" in str(rs.summary(found))
     assert rs.confint(found).identical(found)
     rs.plot(found)
     plt.close("all")

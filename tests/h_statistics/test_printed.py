@@ -7,6 +7,7 @@ import pytest
 import xarray as xr
 from scipy import stats
 
+import rhale_stats as rs
 from rhale_stats.h_statistics.tables import difference_summary, summary
 from tests.helpers import summary_body as body
 from tests.helpers import summary_facts as facts
@@ -237,3 +238,9 @@ def test_differences_line_by_line(difference):
         "Uncertainty: pairs of rows (model as given). Intervals: 0.9, pointwise, Student's t.",
         "P, adj.: adjusted (holm) over features, or over pairs, of one statistic.",
     ]
+    shown = rs.show(difference, max_features=2).head
+    assert shown.tables[0].stubs == ["size, b:c", "size, a:c"]
+    assert shown.words == (
+        "2 of 14 lines, the most important.",
+        "More: summary(result), tidy(result)",
+    )

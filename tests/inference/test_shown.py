@@ -1,11 +1,10 @@
-"""Pages of tests and of replicates, and which of their lines are shown."""
+"""What is shown of tests and of replicates, and which of their lines."""
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from rhale_stats.inference.tests import replicates_page
-from rhale_stats.inference.tests import test_page as page_of_test
+import rhale_stats as rs
 
 FEATURES = list("abcdef")
 
@@ -23,6 +22,9 @@ def tested():
         },
         {"feature": FEATURES},
         {
+            "method": "test",
+            "bin_rule": "EqualWidthBins",
+            "bin_parameters": "n_bins=3",
             "test": "a test",
             "adjust": "holm",
             "null": "nothing",
@@ -35,31 +37,14 @@ def tested():
 
 
 def test_the_smallest_p_values_come_first(tested):
-    page = page_of_test(tested, 10)
-    (table,) = page.tables
-    assert table.heads == ["", "statistic", "P", "P, adjusted (holm)"]
-    assert [line[0] for line in table.lines] == ["e", "b", "f", "c", "a", "d"]
-    assert table.lines[0] == ["e", "40", "0.010", "0.020"]
-    assert table.lines[-1] == ["d", "30", "", ""]
-    # Three reasons at most, of the lines that are shown.
-    assert table.notes == ("e: reason e.", "b: reason b.", "f: reason f.")
-    assert page.facts[0] == "30 rows; null hypothesis: nothing"
-    assert page.facts[1] == "Uncertainty: rows (model as given)"
-    assert page.title == "Test on price [EUR]: a test"
-
-
-def test_lines_that_are_left_out_are_counted(tested):
-    (table,) = page_of_test(tested, 2).tables
-    assert [line[0] for line in table.lines] == ["e", "b"]
-    assert table.notes == ("2 of 6 features.", "e: reason e.", "b: reason b.")
-
-
-def test_tests_without_reasons(tested):
-    (table,) = page_of_test(tested.drop_vars("reason"), 10).tables
-    assert table.notes == ()
-    tested["reason"][:] = ""
-    (table,) = page_of_test(tested, 10).tables
-    assert table.notes == ()
+    table = rs.show(tested).head.tables[1]
+    assert table.heads == ["statistic", "P", "P, adjusted (holm)"]
+    assert table.stubs == ["e", "b", "f", "c", "a", "d"]
+    assert table.lines[0] == ["40.000", "0.010", "0.020"]
+    assert table.lines[-1] == ["30.000", "", ""]
+    shown = rs.show(tested, max_features=2).head
+    assert shown.tables[1].stubs == ["e", "b"]
+    assert shown.words[0] == "2 of 6 lines, the most important."
 
 
 @pytest.fixture
@@ -75,43 +60,45 @@ def boot():
             "n_bins": (("chain", "draw", "feature"), np.ones((2, 50, 3))),
         },
         {"feature": ["a", "b", "c"]},
-        {"output_name": "price", "source": "groups of rows"},
+        {"output_name": "price", "method": "bootstrap", "source": "groups of rows"},
     )
 
 
+def first_lines(boot, most=10):
+    """The table that is shown, and the words below it."""
+    head = rs.show(boot, max_features=most).head
+    return head.tables[0], head.words
+
+
 def test_quantiles_of_the_replicates_the_largest_first(boot):
-    page = replicates_page(boot, 10)
-    (table,) = page.tables
-    assert table.caption == "importance in the replicates"
-    assert table.heads == ["", "2.5 %", "50 %", "97.5 %"]
-    assert [line[0] for line in table.lines] == ["b", "a", "c"]
+    table, words = first_lines(boot)
+    assert table.title == "Replicates of importance (bootstrap) on price"
+    assert table.heads == ["2.5 %", "50 %", "97.5 %"]
+    assert table.stubs == ["b", "a", "c"]
     values = boot["importance"].values.reshape(100, 3)
     for line, column in zip(table.lines[:2], (1, 0), strict=True):
         quantiles = np.nanquantile(values[:, column], [0.025, 0.5, 0.975])
-        assert line[1:] == [f"{one:.4g}" for one in quantiles]
-    assert table.lines[2][1:] == ["", "", ""]
-    assert page.facts == ("2 chains × 50 draws", "Uncertainty: groups of rows (model as given)")
+        assert line == [f"{one:.4g}" for one in quantiles]
+    assert table.lines[2] == ["", "", ""]
+    assert words[0] == "2 chains × 50 draws. Uncertainty: groups of rows (model as given)."
 
 
 def test_as_many_lines_as_asked_for(boot):
-    (table,) = replicates_page(boot, 1).tables
-    assert [line[0] for line in table.lines] == ["b"]
-    assert table.notes == ("1 of 3 lines.",)
+    table, words = first_lines(boot, 1)
+    assert table.stubs == ["b"]
+    assert "1 of 3 lines, the most important." in words
 
 
 def test_replicates_of_one_number_and_of_regions(boot):
-    (table,) = replicates_page(boot[["importance"]].isel(feature=0), 10).tables
-    assert [line[0] for line in table.lines] == ["importance"]
+    assert first_lines(boot[["importance"]].isel(feature=0))[0].stubs == ["a"]
     both = xr.concat([boot["importance"]] * 2, "region").isel(feature=[0]).to_dataset()
     both.attrs = boot.attrs
-    (table,) = replicates_page(both, 10).tables
-    assert [line[0] for line in table.lines] == ["0, a", "1, a"]
+    assert first_lines(both)[0].stubs == ["0, a", "1, a"]
 
 
 def test_replicates_of_curves_alone_have_no_quantiles(boot):
-    (table,) = replicates_page(boot[["curve"]], 10).tables
-    assert table.heads == ["", "over", "lowest", "highest"]
-    assert table.lines == [["curve", "chain, draw, feature, edge", "1", "1"]]
+    table, _ = first_lines(boot[["curve"]])
+    assert table.heads == ["over", "lowest", "highest"]
+    assert table.lines == [["chain, draw, feature, edge", "1", "1"]]
     of_bins = boot.rename(curve="average_effect")[["average_effect"]]
-    (table,) = replicates_page(of_bins, 10).tables
-    assert [line[0] for line in table.lines] == ["average_effect"]
+    assert first_lines(of_bins)[0].stubs == ["average_effect"]

@@ -7,7 +7,7 @@ import pandas as pd
 import xarray as xr
 from numpy.testing import assert_allclose
 
-from rhale_stats.local.labelled import local_page
+import rhale_stats as rs
 
 NAN = np.nan
 # Rows are 0, 1, 2, 3. Of "a" the last has no value; "k" has two levels; "c" is constant.
@@ -30,18 +30,20 @@ def page(most=10, names=("a", "b", "k", "c"), order=(0, 1, 2, 3), x=X, g=G):
         },
         {"n_rows": 4, "output_name": "y", "output_units": "mg"},
     )
-    return local_page(local, most)
+    return rs.show(local, max_features=most).head
+
+
+def lines_of(table):
+    return dict(zip(table.stubs, table.lines, strict=True))
 
 
 def test_numbers_of_every_feature():
     """By pandas, over the rows that have a value."""
     shown = page()
-    assert shown.title == "Local effects on y [mg]"
-    assert shown.facts == ("4 rows; 4 features; jacobian",)
-    assert shown.more == "rhale(local)"
     (table,) = shown.tables
-    assert table.heads == ["", "kind", "rows", "strength", "mean", "std dev"]
-    lines = {line[0]: line[1:] for line in table.lines}
+    assert table.title == "Local effects on y [mg]"
+    assert table.heads == ["kind", "rows", "strength", "mean", "std dev"]
+    lines = lines_of(table)
     for at, name in enumerate("abk"):
         own = pd.Series(G[:, at]).dropna()
         scale = 1.0 if name == "k" else pd.Series(X[:, at]).dropna().std(ddof=0)
@@ -50,27 +52,30 @@ def test_numbers_of_every_feature():
         assert_allclose([float(text) for text in lines[name][2:]], expected, rtol=2e-3)
     assert lines["c"][:2] == ["constant", "0"]
     assert lines["c"][2:] == ["0", "", "0"]
-    assert table.notes == (
+    assert shown.words == (
+        "4 rows; 4 features; jacobian",
         "strength: root mean square of the local effects times the standard deviation of the "
-        "feature; for levels, root mean square of the differences.",
+        "feature; for",
+        "levels, root mean square of the differences.",
+        "More: rhale(result), plot(result)",
     )
 
 
 def test_the_strongest_come_first_and_constants_last():
     for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 3, 0, 1)):
         (table,) = page(order=order).tables
-        assert [line[0] for line in table.lines] == ["b", "a", "k", "c"]
+        assert list(table.stubs) == ["b", "a", "k", "c"]
     (table,) = page(most=2).tables
-    assert [line[0] for line in table.lines] == ["b", "a"]
-    assert table.notes[0] == "2 of 4 features."
+    assert list(table.stubs) == ["b", "a"]
+    assert "2 of 4 lines, the most important." in page(most=2).words
 
 
 def test_a_feature_with_one_row():
     one = slice(1, 2)
     (table,) = page(x=X[one], g=G[one], order=(3, 0, 1, 2)).tables
     # No effect is more than no rows.
-    assert [line[0] for line in table.lines] == ["k", "a", "b", "c"]
-    lines = {line[0]: line[1:] for line in table.lines}
+    assert list(table.stubs) == ["k", "a", "b", "c"]
+    lines = lines_of(table)
     # No spread of the feature, so no strength; a step between levels has one.
     assert lines["b"] == ["continuous", "1", "0", "-10", "0"]
     assert lines["k"] == ["nominal", "1", "4", "4", "0"]

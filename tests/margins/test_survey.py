@@ -148,8 +148,8 @@ def test_repeated_rows_have_no_design():
 def test_few_clusters_are_said():
     fit = smf.ols("y ~ x", DATA).fit()
     few = rs.averages(fit, DATA, groups=DESIGN)
-    assert "Few groups (20 degrees of freedom)" in str(rs.summary(few))
-    assert "Few groups (20 degrees of freedom)" in str(rs.show(few))
+    assert "Warning: few groups (20 degrees of freedom)" in str(rs.summary(few))
+    assert "Warning: few groups (20 degrees of freedom)" in str(rs.show(few))
     assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA, groups=rs.SurveyDesign())))
     assert "Few groups" not in str(rs.summary(rs.averages(fit, DATA)))
 
@@ -158,10 +158,10 @@ def test_few_clusters_are_said():
 def test_a_few_rows_that_decide_are_said():
     data = DATA.assign(y=np.where(np.arange(N) == 7, 400.0, DATA["y"]))
     result = rs.averages(smf.ols("y ~ x", data).fit(), data, groups=rs.SurveyDesign())
-    assert "A few rows or clusters decide (worth 2.05 of equal influence)" in str(
+    assert "Warning: a few rows or clusters decide (worth 2.05 of equal influence)" in str(
         rs.summary(result)
     )
-    assert "A few rows" in str(rs.summary(rs.hypotheses(result, "b1 = b2")))
+    assert "a few rows" in str(rs.summary(rs.hypotheses(result, "b1 = b2")))
     # The kurtosis of normal influences is 3, and as many units count as there are.
     fit = smf.ols("y ~ x", DATA).fit()
     equal = rs.averages(fit, DATA, groups=rs.SurveyDesign(fpc=0.5))

@@ -16,6 +16,7 @@ TOGETHER = "how many columns are asked for together changes no result"
 ROWS_ASKED = "any number of rows shows which outputs a model has"
 ASSIGNED = "every element is assigned afterwards"
 NO_ELEMENTS = "it has no elements"
+NO_LEVEL = "it has no intervals"
 NO_BINS = "a constant feature has no bins, whichever its rows are said to be in"
 ONE_OUTPUT = "of one output the unit does not change the order"
 COPY = "a copy holds the same numbers"
@@ -98,11 +99,13 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("regional/tables.py", "_region_test_notes"): {
         "notes[[- → ]1] += ' Each permutation repeats…": "there are two notes",
     },
-    ("regional/tables.py", "trees_page"): {
-        "table = glance_trees(trees, [0.95 → 1.95])": "a tree has no intervals",
+    ("regional/tables.py", "first_trees"): {
+        "…e = (trees_summary(trees, None, [0.95 → 1.95]), glance_trees(trees, 0.95))": NO_LEVEL,
+        "…one, 0.95), glance_trees(trees, [0.95 → 1.95]))": NO_LEVEL,
     },
-    ("regional/tables.py", "interactions_page"): {
-        "…ble = tidy_interactions(matrix, [0.95 → 1.95])": "a matrix has no intervals",
+    ("regional/tables.py", "first_interactions"): {
+        "…eractions_summary(matrix, None, [0.95 → 1.95]), tidy_interactions(matrix, 0.9…": NO_LEVEL,
+        "….95), tidy_interactions(matrix, [0.95 → 1.95]))": NO_LEVEL,
     },
     ("regional/splits.py", "rule_text"): {
         "…f c.operator == ABOVE), default=[- → ]np.inf)": "both say that there is no limit",
@@ -269,9 +272,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("profiles/inputs.py", "at_rows"): {
         "…_rows().astype(np.float64, copy=[False → True])": COPY,
     },
-    ("profiles/tables.py", "profile_page"): {
-        "table = glance(profile, [0.95 → 1.95])": "it has no intervals",
-    },
     ("profiles/inputs.py", "no_rows"): {
         "none, nan = ([np.zeros → np.ones]((n_outputs, 0)), np.full(n_outp…": NO_ELEMENTS,
         "…curve_se'), none), 'curve_cov': [np.zeros → np.ones]((n_outputs, 0, 0)), **dict.from…": (
@@ -314,11 +314,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     ("h_statistics/tables.py", "glance"): {
         "… frame.assign(reason=reason) if [reason.any → reason.all]() else frame": (
             "the frame has one line"
-        ),
-    },
-    ("h_statistics/tables.py", "difference_page"): {
-        "… = _named_differences(compared, [0.95 → 1.95])": (
-            "the table has the intervals of the result, at whatever level they are"
         ),
     },
     ("h_statistics/estimates.py", "_partial_dependence"): {
@@ -513,12 +508,6 @@ EQUIVALENT: dict[tuple[str, str], dict[str, str]] = {
     },
     ("effects/replicates.py", "_rebinned_replicate"): {
         "…weighting=weighting, has_spread=[False → True])": "a spread takes time only",
-    },
-    ("effects/tables.py", "_columns"): {
-        "…ffect_ci'].attrs.get('ci_prob', [0.95 → 1.95])))": "every interval has its level",
-    },
-    ("effects/tables.py", "_tests"): {
-        "table = glance(effect, [0.95 → 1.95])": "t and P do not depend on the level",
     },
     ("effects/anova_test.py", "_degrees_together"): {
         "if shared * MAX_DF [<= → <] parts.sum() ** 2:": "both sides give that number",

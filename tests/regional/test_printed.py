@@ -131,7 +131,7 @@ def test_settings_that_a_tree_does_not_have():
 def test_what_was_tested():
     untested = rs.summary(split(test="none"))
     assert untested.notes[:3] == [
-        "No test was made. Without a test, splits are also found in noise.", f"{REQUIRED}.", LOSS,
+        "Warning: without a test, splits are also found in noise.", f"{REQUIRED}.", LOSS,
     ]  # fmt: skip
     assert any(line.startswith("Test:") and " none " in line for line in table(untested))
     honest = rs.summary(split(test="honest", honest_fraction=0.4))
@@ -274,7 +274,7 @@ def test_interactions_without_a_test():
     found = rs.summary(matrix(1.0, n_permutations=0))
     assert table(found) == lines(UNTESTED)
     assert found.notes == [
-        "No test was made: a drop may be due to chance (see n_permutations).", *OF_MATRIX,
+        "Warning: without a test, a drop may be due to chance (see n_permutations).", *OF_MATRIX,
     ]  # fmt: skip
 
 
