@@ -155,7 +155,7 @@ def _first_labels(index: pd.Index) -> str:
 
 def row_codes(
     values: Any,
-    labels: NDArray[Any] | None,
+    labels: NDArray[Any] | pd.Index[Any] | None,
     used: NDArray[np.bool_],
     parameter: str,
     rows: str = "rows of local",
@@ -180,7 +180,7 @@ def row_codes(
 
 def of_rows(
     values: Any,
-    labels: NDArray[Any] | None,
+    labels: NDArray[Any] | pd.Index[Any] | None,
     n_rows: int,
     parameter: str,
     rows: str = "rows of local",
@@ -199,7 +199,7 @@ def of_rows(
 
 def series_of_rows(
     values: Any,
-    labels: NDArray[Any] | None,
+    labels: NDArray[Any] | pd.Index[Any] | None,
     n_rows: int,
     parameter: str,
     rows: str = "rows of local",

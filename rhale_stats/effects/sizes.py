@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arguments.rows import as_numbers, as_weights
 from rhale_stats.arrays import accumulate, categories, influence, quadratic
 from rhale_stats.arrays.accumulate import Pieces, Sizes
 from rhale_stats.arrays.intervals import satterthwaite
@@ -80,6 +81,7 @@ def effect_sizes(
     effect: xr.Dataset,
     boot: xr.Dataset | None = None,
     y: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     level: float = 0.95,
 ) -> xr.Dataset:
     """`effect_sizes` of effects in bins."""
@@ -91,7 +93,12 @@ def effect_sizes(
             "effect must hold the moments that sizes need; make it with rhale(local), and not by "
             "debias."
         )
-    scale = None if y is None else _Scale(y)
+    if y is not None and weights is None and effect.attrs.get("weight_kind", "none") != "none":
+        raise ValueError(
+            "weights must be those of y, because the effect has weights; got None. Pass those of "
+            "the effect, or np.ones(len(y)) where each outcome counts once."
+        )
+    scale = None if y is None else _Scale(y, weights)
     if boot is not None:
         boot = check_boot(effect, boot, ["effect"], MAKER)
     sizes, squares, draws = zip(
@@ -128,22 +135,37 @@ def effect_sizes(
 class _Scale:
     """Distances from the median of the outcomes, in per cent of the outcomes on that side."""
 
-    def __init__(self, y: ArrayLike) -> None:
+    def __init__(self, y: ArrayLike, weights: ArrayLike | None = None) -> None:
         values = as_numbers(y, "y")
         if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
             raise ValueError(
                 f"y must be one-dimensional, finite and not empty; got shape {values.shape}"
                 f"{'' if np.isfinite(values).all() else ' with values that are not finite'}."
             )
-        centre = float(np.median(values))
-        self.above = np.sort(values[values > centre] - centre)
-        self.below = np.sort(centre - values[values < centre])
+        weight = np.ones(len(values))
+        if weights is not None:
+            index = y.index if isinstance(y, pd.Series) else None
+            weight = as_weights(weights, len(values), "precision", index)
+        order = np.argsort(values, kind="stable")
+        values, weight = values[order], weight[order]
+        up_to = np.cumsum(weight)
+        half = up_to[-1] / 2 * (1 + np.array([-1e-12, 1e-12]))
+        centre = values[np.searchsorted(up_to, half)].mean()  # between two, as of repeated rows
+        above, below = values > centre, values < centre
+        self.above, self.of_above = values[above] - centre, _shares(weight[above])
+        self.below, self.of_below = (centre - values[below])[::-1], _shares(weight[below][::-1])
 
     def __call__(self, distance: FloatArray) -> FloatArray:
         """Values on the scale from -50 to 50."""
-        up = 50 * np.searchsorted(self.above, distance, "right") / max(len(self.above), 1)
-        down = 50 * np.searchsorted(self.below, -distance, "right") / max(len(self.below), 1)
+        up = 50 * self.of_above[np.searchsorted(self.above, distance, "right")]
+        down = 50 * self.of_below[np.searchsorted(self.below, -distance, "right")]
         return np.where(np.isnan(distance), np.nan, np.where(distance >= 0, up, -down))
+
+
+def _shares(weight: FloatArray) -> FloatArray:
+    """Shares of the weight of the first 0, 1, ... rows."""
+    up_to = np.append(0.0, np.cumsum(weight))
+    return np.asarray(up_to / np.maximum(up_to[-1:], 1e-300))
 
 
 def _normalised(

@@ -287,10 +287,12 @@ def glance(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
     return pd.DataFrame(columns | {"curve_min": curve.min(axis=1), "curve_max": curve.max(axis=1)})
 
 
-def effect_sizes(ensemble: xr.Dataset, boot: object, y: object, level: float) -> xr.Dataset:
+def effect_sizes(
+    ensemble: xr.Dataset, boot: object, y: object, weights: object, level: float
+) -> xr.Dataset:
     """`effect_sizes`: the estimates that are one number a feature, with their intervals."""
     ensemble = check_ensemble(ensemble)
-    for name, argument in (("boot", boot), ("y", y)):
+    for name, argument in (("boot", boot), ("y", y), ("weights", weights)):
         if argument is not None:
             raise ValueError(
                 f"{name} must be left out for results of several models, whose members have sizes "

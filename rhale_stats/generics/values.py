@@ -140,6 +140,7 @@ def effect_sizes(
     boot: xr.Dataset | None = None,
     *,
     y: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     level: float = 0.95,
     percentiles: tuple[float, float] | None = None,
 ) -> xr.Dataset:
@@ -155,6 +156,8 @@ def effect_sizes(
         sizes. Without them only ``importance`` has an interval.
     y : array_like of shape (n,), optional
         Outcomes, for sizes in per cent of the outcomes.
+    weights : array_like of shape (n,), optional
+        Weights of the outcomes, of any kind. Required with ``y`` where the effect has weights.
     level : float, default 0.95
         Of the intervals.
     percentiles : pair of float, default (1, 99)
@@ -178,7 +181,7 @@ def effect_sizes(
     ------
     ValueError
         ``effect`` without the moments of standard errors; ``boot`` with other bins; ``y`` empty or
-        not finite; ``level`` outside (0, 1).
+        not finite, or without the weights that the effect has; ``level`` outside (0, 1).
 
     Notes
     -----
@@ -228,5 +231,6 @@ def effect_sizes(
     >>> sizes["importance_corrected"].round(2).values
     array([1.11, 0.21])
     """
-    out: xr.Dataset = method("effect_sizes", effect)(asked_for(effect, percentiles), boot, y, level)
+    effect = asked_for(effect, percentiles)
+    out: xr.Dataset = method("effect_sizes", effect)(effect, boot, y, weights, level)
     return out

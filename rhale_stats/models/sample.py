@@ -420,6 +420,13 @@ class Sample:
         return self.weight is not None and self.options.weight_kind == "frequency"
 
     @property
+    def multiplicity(self) -> FloatArray:
+        """How many independent rows each row stands for."""
+        if self.weight is None or not self.frequency:
+            return np.ones(self.table.n_rows)
+        return self.weight
+
+    @property
     def units(self) -> dict[str, str]:
         """Of columns, where the data say so."""
         return self.whole.units

@@ -28,7 +28,6 @@ from rhale_stats.models.forms import in_numpy_types, read
 from rhale_stats.models.sample import Sample
 from rhale_stats.models.table import check_column
 from rhale_stats.parallel import in_processes, n_processes
-from rhale_stats.schema.identity import row_coordinate
 
 Learner = Callable[[Any, Any, "FloatArray | None", int], Any]
 # Words of the models of statsmodels that hold a value for each row.
@@ -388,6 +387,7 @@ def _of_formula(formula: str) -> Learner:
     def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:
         from patsy import PatsyError
         from statsmodels.formula import api
+        from statsmodels.genmod.families import Binomial
 
         response, separator, right = formula.partition("~")
         name = response.strip() if separator else "outcome"
@@ -399,8 +399,8 @@ def _of_formula(formula: str) -> Learner:
         data = _in_pandas(X).assign(**{name: np.asarray(y)})
         text = f"{name} ~ {right if separator else formula}"
         try:
-            if set(np.unique(data[name])) <= {0, 1} and weight is None:
-                return api.logit(text, data).fit(disp=0)
+            if set(np.unique(data[name])) <= {0, 1}:
+                return api.glm(text, data, family=Binomial(), freq_weights=weight).fit()
             return api.wls(text, data, weights=1.0 if weight is None else weight).fit()
         except PatsyError as error:
             raise ValueError(
@@ -476,7 +476,7 @@ def groups_and_outcome(
     Either is None where it is not given.
     """
     table = sample.whole
-    labels = row_coordinate(table.index, table.n_rows)[1] if table.index is not None else None
+    labels = table.index
     every = np.ones(table.n_rows, dtype=bool)
     codes = None if groups is None else row_codes(groups, labels, every, "groups", "rows of X")
     outcome: Any = None

@@ -81,14 +81,15 @@ def entries_of(x: FloatArray, edges: FloatArray, *, levels: bool) -> Entries:
     )
 
 
-def effective_rows(share: FloatArray) -> float:
-    """Number of rows, by their weights."""
-    return 1 / float(np.sum(share**2))
+def effective_rows(weight: FloatArray, counts: FloatArray) -> float:
+    """Kish's number of rows; where weights are ``counts`` of repeated rows, that of all of them."""
+    # Of equal weights the number of rows, up to rounding, which would decide on numbers of bins.
+    return round(float(weight.sum() ** 2 / np.sum(weight**2 / counts)), 6)
 
 
-def refined(edges: FloatArray, share: FloatArray) -> FloatArray:
+def refined(edges: FloatArray, n_effective: float) -> FloatArray:
     """Edges of the bins and between them more at equal distances, as many as the rows allow."""
-    n_parts = max(int(np.cbrt(effective_rows(share) / PART_ROWS)), 1)
+    n_parts = max(int(np.cbrt(n_effective / PART_ROWS)), 1)
     steps = np.diff(edges)[:, None] * np.arange(n_parts) / n_parts
     return np.append((edges[:-1, None] + steps).ravel(), edges[-1])
 
@@ -135,20 +136,20 @@ def factors(x: FloatArray, *, large: bool) -> FloatArray:
 
 
 def functions_of(
-    columns: dict[str, FloatArray], share: FloatArray
+    columns: dict[str, FloatArray], n_effective: float
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Functions of every column, and those of it in products; weights ``share`` sum to 1."""
-    large = effective_rows(share) >= max(LARGE, COLUMN_ROWS * len(columns))
+    """Functions of every column, and those of it in products, as many as the rows allow."""
+    large = n_effective >= max(LARGE, COLUMN_ROWS * len(columns))
     return {name: (basis(x, tails=large), factors(x, large=large)) for name, x in columns.items()}
 
 
 def dictionary_of(
-    entries: Entries, others: list[FloatArray], products: list[FloatArray], share: FloatArray
+    entries: Entries, others: list[FloatArray], products: list[FloatArray], n_effective: float
 ) -> tuple[FloatArray, FloatArray]:
     """Values of the functions for one feature, (row, function); change per unit (entry, function).
 
     The change is that of the first functions: those behind them are of other columns and do not
-    change with the feature. ``share`` are weights of the rows that sum to 1.
+    change with the feature.
     """
     x, edges, n_bins = entries.x, entries.edges, entries.n_bins
     # Rows beyond the edges have a constant of their own at each end: else those of the outermost
@@ -157,7 +158,7 @@ def dictionary_of(
     if entries.levels:
         main_values, of_edges = indicators(filled, edges), indicators(edges, edges)
     else:
-        knots = refined(edges, share)
+        knots = refined(edges, n_effective)
         main_values, of_edges = hats(filled, knots), hats(edges, knots)
     step = np.diff(of_edges, axis=0) / entries.width[:, None]
     outside = [~np.isfinite(x), x < edges[0], x > edges[-1]]
@@ -237,9 +238,14 @@ def debiased(
     dictionary: tuple[FloatArray, FloatArray],
     answers: list[FoldAnswers],
     share: FloatArray,
+    counts: FloatArray,
     groups: IntArray | None,
 ) -> DebiasedEffects:
-    """The estimate of math [114]; ``share`` are weights of the rows that sum to 1."""
+    """The estimate of math [114]; ``share`` are weights of the rows that sum to 1.
+
+    A row stands for ``counts`` independent rows, whose influences are that of the row in equal
+    parts: their sum of squares is that of the influence divided by the square root of the count.
+    """
     n, n_bins, row, bins = len(share), entries.n_bins, entries.row, entries.bin
     weight = entries.weight * share[row]
     total = np.bincount(bins, weight, n_bins)
@@ -260,14 +266,13 @@ def debiased(
     functions[:, 1:] = (functions[:, 1:] - mean) / deviation
     change = change / deviation[: moving.stop - 1]
     gram = functions.T @ (share[:, None] * functions)
-    # By the effective number of rows, 1 / Σ share².
-    ridge = min(MAX_RIDGE, RIDGE_ROWS * float(np.sum(share**2)))
+    ridge = min(MAX_RIDGE, RIDGE_ROWS / effective_rows(share, counts))
     gram[np.diag_indices(len(gram))] += np.r_[0.0, np.full(len(gram) - 1, ridge)] + 1e-12
     means = sparse.csr_array((part, (bins, np.arange(len(row)))), (n_bins, len(row))) @ change
     inverse = np.linalg.inv(gram)
     by_inverse = functions @ inverse
     representer = by_inverse[:, moving] @ means.T  # (row, bin)
-    leverage = share * np.einsum("ij,ij->i", by_inverse, functions)
+    leverage = share / counts * np.einsum("ij,ij->i", by_inverse, functions)
     keep = 1 - np.minimum(leverage, MAX_LEVERAGE)
     effects, influences, learners, noises = [], [], [], []
     for answer in answers:
@@ -285,18 +290,20 @@ def debiased(
             rows = answer.fold == number
             # Means over the rows of the fold, as sums over all rows are those of the sample.
             size = float(share[rows].sum())
-            some = differ[rows] / size
+            some, root = differ[rows] / size, np.sqrt(counts[rows])
             if groups is not None:
                 code = np.unique(groups[rows], return_inverse=True)[1]
                 some = summed(some, code)
-            centre = some.mean(axis=0)
-            n_units = len(some)
+                root = np.ones(len(some))
+            n_units = root @ root
             learners.append(some.sum(axis=0))
-            spread = (some - centre).T @ (some - centre)
-            noises.append(spread * n_units / max(n_units - 1, 1))
+            apart = some / root[:, None] - np.outer(root, learners[-1] / n_units)
+            noises.append(apart.T @ apart * n_units / max(n_units - 1, 1))
     influence = np.mean(influences, axis=0)
     if groups is not None:
         influence = summed(influence, groups)
+    else:
+        influence = influence / np.sqrt(counts)[:, None]
     return DebiasedEffects(
         np.mean(effects, axis=0),
         influence,

@@ -79,6 +79,7 @@ def outcome_effects(
     n_repeats: int = 2,
     groups: ArrayLike | None = None,
     weights: ArrayLike | None = None,
+    weight_kind: str = "precision",
     output: Any = None,
     rng: np.random.Generator | int | None = None,
     n_jobs: int | None = None,
@@ -116,6 +117,8 @@ def outcome_effects(
         groups.
     weights : array_like of shape (n_rows,), optional
         Row weights of the effects, and of the fit where the learner takes them.
+    weight_kind : {"precision", "frequency", "sampling"}, default "precision"
+        As in `ModelOptions`. Rows that "frequency" repeats are in one fold, and independent.
     output : label, optional
         The class whose probability is taken; by default the second of two.
     rng : Generator, int or None
@@ -189,7 +192,8 @@ def outcome_effects(
                 f"bins must be a number or a rule that does not search; got {type(bins).__name__}, "
                 f"which would choose edges by the effects of one learner."
             )
-    sample = Sample.from_table(X, ModelOptions(output=output, weights=weights, missing="drop"))
+    options = ModelOptions(output=output, weights=weights, weight_kind=weight_kind, missing="drop")
+    sample = Sample.from_table(X, options)
     sample = sample if sample.present.all() else sample.take(sample.present)
     outcome, codes = groups_and_outcome(sample, y, groups)
     fits = cross_fit(
@@ -223,7 +227,8 @@ def effects_of(
     """`outcome_effects` of models that are fitted; columns and levels by their positions."""
     fits = fits.predicted()
     places = _places(fits, chosen, levels, bins)
-    functions = functions_of(fits.columns, fits.sample.share)
+    sample = fits.sample
+    functions = functions_of(fits.columns, effective_rows(sample.share, sample.multiplicity))
     estimates = [_variables(fits, place, functions) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
@@ -236,8 +241,8 @@ def effects_of(
         "bin_rule": "by the number of rows" if bins is None else type(bins).__name__,
         "bin_parameters": "",
     }
-    n_groups = len(fits.observed) if fits.groups is None else int(fits.groups.max()) + 1
-    return _labelled(effect, places, estimates).assign_attrs(n_groups=n_groups, **learner)
+    n_units = int(sample.multiplicity.sum() if fits.groups is None else fits.groups.max() + 1)
+    return _labelled(effect, places, estimates).assign_attrs(n_groups=n_units, **learner)
 
 
 class Place(NamedTuple):
@@ -293,7 +298,7 @@ def _edges(fits: CrossFits, name: str, x: FloatArray, bins: BinRule | int | None
         return np.asarray(edges)
     first, last = np.array(ENDS) / 100
     if bins is None:
-        n_effective = effective_rows(weight[finite] / weight[finite].sum())
+        n_effective = effective_rows(weight[finite], fits.sample.multiplicity[finite])
         n_bins = int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_BINS))
         inner = np.linspace(USUAL[0] / 100, USUAL[1] / 100, max(n_bins - 1, 2))
         shares = np.r_[first, inner, last]
@@ -340,12 +345,14 @@ def _variables(
     ``functions`` are of every column those of the dictionary, and those for products.
     """
     entries, share, n_bins = place.entries, fits.sample.share, place.entries.n_bins
+    counts = fits.sample.multiplicity
     others = [pair for name, pair in functions.items() if name != place.name]
     products = [product for _, product in others[:MAX_PRODUCTS]]
-    dictionary = dictionary_of(entries, [alone for alone, _ in others], products, share)
+    n_effective = effective_rows(share, counts)
+    dictionary = dictionary_of(entries, [alone for alone, _ in others], products, n_effective)
     answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
-    estimate = debiased(entries, dictionary, answers, share, fits.groups)
-    n_units = len(estimate.influence)
+    estimate = debiased(entries, dictionary, answers, share, counts, fits.groups)
+    n_units = counts.sum() if fits.groups is None else len(estimate.influence)
     degrees, factor = float(n_units - 1), n_units / max(n_units - 1, 1)
     # By the sampling of rows or groups.
     rows = estimate.influence.T @ estimate.influence * factor
@@ -360,7 +367,8 @@ def _variables(
     loadings = start - centre
     at_rows = reached @ estimate.effect
     moved = weight * (at_rows - weight @ at_rows)
-    moved = moved if fits.groups is None else np.bincount(fits.groups, moved)
+    groups = fits.groups
+    moved = moved / np.sqrt(counts) if groups is None else np.bincount(groups, moved)
     of_curve = estimate.influence @ loadings.T - moved[:, None]
     curve_cov = _with_learner(of_curve.T @ of_curve * factor, estimate.learner_variance(loadings))
     start_cov = _with_learner(start @ rows @ start.T, estimate.learner_variance(start))

@@ -381,6 +381,36 @@ def test_weights_and_missing_values():
 
 
 @pytest.mark.thorough
+@pytest.mark.parametrize("grouped", [False, True])
+def test_frequency_weights_are_rows_written_out(grouped):
+    """Without groups the variances of rows and parameters are added: math 5.9."""
+    data, weights = table(), np.random.default_rng(0).integers(1, 5, N)
+    every = np.repeat(np.arange(N), weights)
+    binomial = sm.families.Binomial()
+    data["w"] = (data.z > data.z.median()).astype(int)
+    results = []
+    for rows, options, counts in (
+        (data, {"weights": weights, "weight_kind": "frequency"}, weights),
+        (data.iloc[every].reset_index(drop=True), {}, None),
+    ):
+        fit = smf.glm("w ~ a * b", rows, family=binomial, freq_weights=counts).fit()
+        local = rs.local_effects(fit, rows[["a", "b"]], ["a"], **options)
+        groups = rows.group.to_numpy() if grouped else None
+        asked = {"model": fit, "X": rows[["a", "b"]], "groups": groups}
+        effect = rs.rhale(local, bins=RULES["bins"])
+        results.append(rs.std_error(effect, local, **asked))
+    counted, written_out = results
+    for name in ("effect", "average_effect", "curve"):
+        se = counted[f"{name}_se"]
+        if grouped:
+            assert_allclose(se, written_out[f"{name}_se"], rtol=1e-6)
+        else:
+            parts = counted[f"{name}_se_rows"] ** 2 + counted[f"{name}_se_model"] ** 2
+            assert_allclose(se**2, parts, rtol=1e-9)
+            parts = written_out[f"{name}_se_rows"] ** 2 + written_out[f"{name}_se_model"] ** 2
+            assert_allclose(se**2, parts, rtol=1e-6)
+
+
 def test_blocks_of_rows_make_no_difference(monkeypatch):
     fit = poisson()
     local, effect = effects(fit)

@@ -187,6 +187,24 @@ def test_sizes_on_the_scale_of_outcomes_by_hand():
     assert_allclose(far["naled"], 50)
 
 
+def test_weights_of_outcomes_count_them(rng):
+    X = pd.DataFrame({"x": rng.normal(size=80), "z": rng.normal(size=80)})
+    y, weights = X.x + rng.normal(size=80), rng.integers(1, 30, 80)
+    every = np.repeat(np.arange(80), weights)
+    options = {"weights": weights, "weight_kind": "frequency"}
+    bins = rs.GivenBins({"x": [-4.0, -1, 0, 1, 4]})
+    effects = [
+        rs.ale(lambda X: X.x * (1 + X.z), *each, ["x"], bins=bins, **more)
+        for each, more in (((X,), options), ((X.iloc[every].reset_index(drop=True),), {}))
+    ]
+    counted = rs.effect_sizes(effects[0], y=y, weights=weights)
+    written_out = rs.effect_sizes(effects[1], y=y.iloc[every])
+    for name in ("aled", "naled", "naler_min", "naler_max"):
+        assert_allclose(counted[name], written_out[name], rtol=1e-9)
+    with pytest.raises(ValueError, match="weights must be those of y, because the effect has"):
+        rs.effect_sizes(effects[0], y=y)
+
+
 def test_correction_and_intervals_by_hand(table):
     x, g = table
     local = local_of(x, g)

@@ -57,6 +57,68 @@ def test_real_effects_are_found_and_others_are_not(effect):
     assert low < float(change["usual_high"] - change["usual_low"]) < high
 
 
+@pytest.mark.parametrize("weight", [7.3, 0.1, 1 / 3])
+@pytest.mark.parametrize("n", [500, 600, 800])
+def test_equal_weights_are_no_weights(n, weight):
+    """As many bins, which rounding decided; and a logit where outcomes are 0 and 1."""
+    X, y = drawn(n)
+    options = {"features": ["x0"], "n_repeats": 1, "rng": 0, "progress": False}
+    for outcome in (y, (y > 0).astype(int)):
+        alone = rs.outcome_effects("x0 + x1", X, outcome, **options)
+        weighted = rs.outcome_effects("x0 + x1", X, outcome, weights=np.full(n, weight), **options)
+        assert alone.sizes["bin"] == n // 100
+        for name in ("effect", "effect_se", "curve_se", "usual_difference"):
+            np.testing.assert_allclose(weighted[name], alone[name], rtol=1e-6, atol=1e-9)
+
+
+def test_repeated_rows_count_as_often_as_they_are():
+    """A row that stands for four: the errors of rows are halved, and bins are of all rows."""
+    X, y = drawn(300)
+    options = {"features": ["x0", "g"], "bins": 4, "rng": 0, "progress": False}
+    alone = rs.outcome_effects(LinearRegression(), X.assign(g=X.g == "u"), y, **options)
+    counted = rs.outcome_effects(
+        LinearRegression(),
+        X.assign(g=X.g == "u"),
+        y,
+        weights=np.full(300, 4),
+        weight_kind="frequency",
+        **options,
+    )
+    np.testing.assert_allclose(counted["effect"], alone["effect"], rtol=2e-2, atol=5e-3)
+    ratio = counted["effect_se"] / alone["effect_se"]
+    assert 0.45 < float(ratio.mean()) < 0.6
+    assert counted.attrs["n_groups"] == 1200
+    assert float(counted["effect_df"].max()) == 1199
+    assert counted["n_obs"].sum("bin").max() > 1100
+    # By groups it makes no difference how rows are counted.
+    options["groups"] = np.arange(300) // 3
+    of_weights, of_counts = [
+        rs.outcome_effects(
+            LinearRegression(),
+            X.assign(g=X.g == "u"),
+            y,
+            weights=np.full(300, 4),
+            weight_kind=kind,
+            **options,
+        )
+        for kind in ("precision", "frequency")
+    ]
+    np.testing.assert_allclose(of_counts["effect_se"], of_weights["effect_se"], rtol=0.05)
+
+
+@pytest.mark.parametrize("labels", ["twice", "panel"])
+def test_outcomes_go_by_labels_that_do_not_name_rows(labels):
+    X, y = drawn(200)
+    groups = pd.Series(np.arange(200) // 4)
+    expected = rs.outcome_effects("x0 + x1", X, y, groups=groups, rng=0, progress=False)
+    index = np.arange(200) // 2
+    if labels == "panel":
+        index = pd.MultiIndex.from_product([range(50), range(4)])
+    X.index = y.index = groups.index = index
+    found = rs.outcome_effects("x0 + x1", X, y, groups=groups, rng=0, progress=False)
+    np.testing.assert_array_equal(found["effect"], expected["effect"])
+
+
 def test_a_learner_that_knows_the_truth_gives_the_true_differences():
     """Its residuals are noise: what the dictionary makes of them is within the standard errors."""
     X, _ = drawn()
