@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ COLUMNS = (
     *("usual_change", "importance", "row_spread", "movement", "matters", "rows_differ", "range"),
     *("lowest_at", "highest_at", "shape", "bias_share", "split_by", "split_rule", "split_drop"),
     *("split_pvalue", "apart", "apart_at", "unreliable", "exception", "permutation_importance"),
-    "fit_differs",
+    *("fit_differs", "fit_bias"),
 )
 
 
@@ -122,14 +122,20 @@ class TextColumn(NamedTuple):
     in_middle: bool = False
 
 
-def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES, *, legend: bool = True) -> str:
-    """The answer as text, with so many lines of its table; of every output one after the other."""
+def printed(
+    tree: xr.DataTree,
+    max_features: int = MAX_FEATURES,
+    thresholds: Sequence[float] | None = None,
+) -> str:
+    """The answer as text, with so many lines of its table; of every output one after the other.
+
+    What the columns mean is said once, below the last output, with the ``thresholds`` of all.
+    """
     if several := outputs_in(tree):
         most = min(max_features, MIN_FEATURES)
-        # What the columns mean is said once.
-        last = list(several)[-1]
+        last, of_all = list(several)[-1], [threshold_of(part.attrs) for part in several.values()]
         return "\n\n".join(
-            f"{rule_of(label)}\n{printed(part, most, legend=label == last)}"
+            f"{rule_of(label)}\n{printed(part, most, of_all if label == last else [])}"
             for label, part in several.items()
         )
     answers = answers_in(tree)
@@ -141,7 +147,8 @@ def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES, *, legend: bool
     out.append("")
     for point in main_points(lines, attrs):
         out += _wrapped(f"* {point}", "  ")
-    head, below = _wrapped(_head(attrs)), _wrapped(_legend(attrs, lines), "  ")
+    thresholds = [threshold_of(attrs)] if thresholds is None else thresholds
+    head, below = _wrapped(_head(attrs)), _wrapped(_legend(attrs, lines, thresholds), "  ")
     below += _wrapped(uncertainty_text(attrs), "  ")
     cut = [left for left in str(attrs.get("cut", "")).splitlines() if left]
     if cut:
@@ -154,7 +161,7 @@ def printed(tree: xr.DataTree, max_features: int = MAX_FEATURES, *, legend: bool
     # Heads, rules and a line for what is left out stand around the lines of the table.
     room = max(MAX_LINES - len(out) - len(head) - len(below) - 5, MIN_FEATURES)
     table = _table(lines, min(room, max_features), attrs)
-    if not legend:
+    if not thresholds:
         below = []
     return "\n".join(line.rstrip() for line in [*out, "", *head, *table, *below])
 
@@ -299,13 +306,11 @@ def _head(attrs: Mapping[Any, Any]) -> str:
     )
 
 
-def _legend(attrs: Mapping[Any, Any], lines: list[AnswerLine]) -> str:
-    delta, share = threshold_of(attrs), float(attrs.get("matters", np.nan))
+def _legend(attrs: Mapping[Any, Any], lines: list[AnswerLine], thresholds: Sequence[float]) -> str:
+    share = float(attrs.get("matters", np.nan))
     reference = "outcome" if str(attrs.get("matters_of", "")) == "outcome" else "predictions"
-    size = (
-        f"{number(delta)}{units_of(attrs)}, {percent(share)} of the standard deviation of the "
-        f"{reference}"
-    )
+    least = " or ".join(dict.fromkeys(map(number, thresholds))) + units_of(attrs)
+    size = f"{least}, {percent(share)} of the standard deviation of the {reference}"
     if examined(attrs):
         text = (
             f"yes: an effect in the data (P ≤ 0.05 on rows kept from the fit); no: smaller than "

@@ -57,6 +57,8 @@ class AnswerLine:
     apart_at: str
     exception: str
     fit_differs: str = ""
+    fit_bias: float = float("nan")
+    fit_bias_ci: Ends = UNKNOWN_ENDS
     permutation_importance: float = float("nan")
     permutation_importance_ci: Ends = UNKNOWN_ENDS
     feature_units: str = ""
@@ -347,8 +349,11 @@ def sentences(line: AnswerLine, attrs: Mapping[Any, Any]) -> Iterator[str]:
             f"error, not heterogeneity."
         )
     if line.fit_differs:
-        off = f"{line.fit_differs}{units}"
-        yield f"The model is off {off} on average (observed less predicted)."
+        size = estimate(line.fit_bias, line.fit_bias_ci)
+        yield (
+            f"The model is off {line.fit_differs} by {size}{units} on average (observed less "
+            f"predicted)."
+        )
 
 
 def between(line: AnswerLine) -> str:
@@ -503,6 +508,10 @@ def _in_model(lines: list[AnswerLine], attrs: Mapping[Any, Any]) -> Iterator[str
     )
 
 
+# Shares of the variance: of all but rounding, and of all but what curves leave out in their bins.
+ADDITIVE, NEARLY_ALL = 0.9995, 0.99
+
+
 def additive_sentence(attrs: Mapping[Any, Any]) -> str:
     """How far curves of single features go."""
     share = float(attrs.get("additive_r2", np.nan))
@@ -510,12 +519,12 @@ def additive_sentence(attrs: Mapping[Any, Any]) -> str:
         return ""
     if share < 0:
         return "Curves of single features do not add up to the predictions."
-    if share >= 0.995:
+    if share >= ADDITIVE:
         return "Curves of single features reproduce the predictions: the model is additive."
-    return (
-        f"Curves of single features reproduce {percent(share)} of the variance of the predictions; "
-        f"the rest needs features in combination."
-    )
+    nearly_all = share >= NEARLY_ALL
+    shown = f"{100 * share:.1f} %" if nearly_all else percent(share)
+    rest = "" if nearly_all else "; the rest needs features in combination"
+    return f"Curves of single features reproduce {shown} of the variance of the predictions{rest}."
 
 
 def fit_sentences(attrs: Mapping[Any, Any]) -> list[str]:

@@ -118,7 +118,8 @@ def half_widths(
     # Below is what rounding leaves of equal variances.
     positive = se > 1e-7 * np.sqrt(variance.max())
     values, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # The symmetric root: signs of eigenvectors, which rounding decides, do not change the draws.
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     drawn = root @ rng.standard_normal((N_DRAWS, len(covariance))).T
     if np.isfinite(degrees):
         drawn /= np.sqrt(rng.chisquare(degrees, N_DRAWS) / degrees)

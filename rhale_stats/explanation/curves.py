@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from rhale_stats.arguments.words import warn
 from rhale_stats.arrays.accumulate import Pieces
-from rhale_stats.arrays.answers import Spread, spread_of_rows
+from rhale_stats.arrays.answers import Spread, inner_range, spread_of_rows
 from rhale_stats.arrays.binning import quantile_edges
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.arrays.moments import FloatArray
@@ -34,6 +35,7 @@ from rhale_stats.local.local_effects import local_effects
 from rhale_stats.local.rows import MAX_CELLS, repeated_values
 from rhale_stats.models.parametric import ROW_NUMBER, has_parameters
 from rhale_stats.models.table import check_column
+from rhale_stats.outcome.outcome_effects import USUAL
 from rhale_stats.parallel import one_blas_thread
 from rhale_stats.profiles.pdp import ice
 from rhale_stats.regional.regions import effects_of_regions, labelled_matrix
@@ -47,6 +49,8 @@ from rhale_stats.schema.variables import dataset_of, selected, with_variables
 
 # Rows that a bin of a feature with an axis has at least, where there are so many; fewest bins.
 BIN_ROWS, MIN_BINS = 30, 5
+# Effective rows from which on a tenth of them are more than those of a small bin.
+MANY_ROWS = 120
 # Effective rows below which a bin is called small. A bin wider than this share of the axis is
 # halved while both halves have as many rows; where its rows lie far from its middle nevertheless,
 # it says nothing of the shape in it.
@@ -76,6 +80,21 @@ def n_bins_of(n_effective: float) -> int:
     return int(np.clip(n_effective // BIN_ROWS, MIN_BINS, MAX_CELLS))
 
 
+def _moved_to(edges: FloatArray, places: Sequence[float]) -> FloatArray:
+    """Edges, the nearest inner ones at ``places``: a curve is not interpolated there."""
+    for place in places:
+        movable = np.flatnonzero(~np.isin(edges[1:-1], places)) + 1
+        if place in edges or not edges[0] < place < edges[-1]:
+            continue
+        if len(movable):
+            edges = edges.copy()
+            edges[movable[np.abs(edges[movable] - place).argmin()]] = place
+        else:
+            edges = np.append(edges, place)
+        edges = np.sort(edges)
+    return edges
+
+
 def _edges(request: ExplainRequest, name: str) -> tuple[FloatArray, FloatArray | None]:
     """Edges at quantiles; the wide bins where rows are rare are halved as far as rows allow.
 
@@ -90,6 +109,8 @@ def _edges(request: ExplainRequest, name: str) -> tuple[FloatArray, FloatArray |
     if counts is not None:
         counts = counts[present][order]
     edges = quantile_edges(x, n_bins_of(request.n_effective), counts)
+    if request.n_effective >= MANY_ROWS:
+        edges = _moved_to(edges, inner_range(column, request.share, USUAL))
     # Rows below each sorted value, as often as they count.
     below = np.arange(len(x) + 1) if counts is None else np.append(0, np.cumsum(counts))
     widest, number = WIDE * (x[-1] - x[0]), 0
@@ -279,8 +300,6 @@ TIMED = 20
 # Why two sides are not compared.
 NOT_COMPARED = ("must overlap", "groups")
 INTERVALS = ("effect_ci", "curve_ci", "effect_se", "curve_se")
-# Shares of the rows below the two values between which effects of the sides are compared.
-USUAL = (0.1, 0.9)
 
 
 class Split(NamedTuple):
@@ -488,7 +507,7 @@ def _contrast(
     every = np.concatenate([side.variables["x"].values.ravel() for side in sides])
     inside = every[(every >= low) & (every <= high)]
     places = np.array([low, high])
-    if len(inside) and np.ptp(usual := np.quantile(inside, USUAL, method="nearest")) > 0:
+    if len(inside) and np.ptp(usual := np.percentile(inside, USUAL, method="nearest")) > 0:
         places = usual
     if not low < high:
         return None

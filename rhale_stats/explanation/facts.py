@@ -132,8 +132,12 @@ def inner_of(inputs: FactInputs, row: FeatureResult, rng: np.random.Generator) -
         step = ends[1] - ends[0]
         # Rounding may leave a variance of no change below 0.
         error = np.sqrt(max(float(step @ covariance @ step), 0.0))
-        change = float(step @ curve)
         width = float(intervals.student(level, degrees)) * error
+        # What rounding leaves of no change.
+        least = 16 * np.spacing(np.nanmax(np.abs(curve)))
+        change, width = [
+            0.0 if abs(value) <= least else value for value in (float(step @ curve), width)
+        ]
         interval = [change - width, change + width]
         usual_facts = dict(zip(NO_CHANGE, (*usual_texts, change, interval), strict=True))
     return Inner(places, texts, weigh @ curve, half, usual_facts)
@@ -244,7 +248,7 @@ def answers_of(
             "feature_units": str(row["feature_units"].values),
         }
         if inputs.outcome is not None:
-            line["fit_differs"] = _fit_differs(inputs, name)
+            line |= _fit_differs(inputs, name)
         lines.append(line)
     is_in_data = np.array([line["in_data"] == "yes" for line in lines])
     change = np.abs([float(line.get("in_data_change", np.nan)) for line in lines])
@@ -450,7 +454,7 @@ def _of_splits(inputs: FactInputs, name: str) -> Words:
     return out | {"apart": apart, "apart_ci": ends, "apart_at": f"{second} instead of {first}"}
 
 
-def _fit_differs(inputs: FactInputs, name: str) -> str:
+def _fit_differs(inputs: FactInputs, name: str) -> Words:
     """The place where the model is off most, of those where it is by more than delta."""
     assert inputs.outcome is not None
     outcome = inputs.outcome.sel(feature=name)
@@ -458,11 +462,12 @@ def _fit_differs(inputs: FactInputs, name: str) -> str:
     off = outcome["residual_pvalue_adjusted"].values <= 1 - inputs.level
     off &= np.abs(residual) > inputs.delta
     if not off.any():
-        return ""
+        return {"fit_differs": "", "fit_bias": np.nan, "fit_bias_ci": [np.nan, np.nan]}
     place = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
-    size = sentences.estimate(float(residual[place]), ends[place])
     if level := str(outcome["place_level"].values[place]):
-        return f"at {level} by {size}"
-    edges = np.concatenate([outcome["place_left"].values, outcome["place_right"].values])
-    texts = sentences.axis_texts(edges, units_of(inputs.curves.effect, name))
-    return f"between {texts[place]} and {texts[len(residual) + place]} by {size}"
+        where = f"at {level}"
+    else:
+        edges = np.concatenate([outcome["place_left"].values, outcome["place_right"].values])
+        texts = sentences.axis_texts(edges, units_of(inputs.curves.effect, name))
+        where = f"between {texts[place]} and {texts[len(residual) + place]}"
+    return {"fit_differs": where, "fit_bias": residual[place], "fit_bias_ci": ends[place]}

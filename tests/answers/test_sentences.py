@@ -131,7 +131,8 @@ def test_bin_error(share, rows, expected):
 
 def test_what_is_not_known_and_where_the_model_is_off():
     assert "Not reliable everywhere: few rows: 1 to 2." in said(unreliable="few rows: 1 to 2")
-    text = said(fit_differs="between 1 and 2 by 3.0 [2.0, 4.0]", attrs={"output_units": "kg"})
+    place = {"fit_differs": "between 1 and 2", "fit_bias": 3.0, "fit_bias_ci": (2.0, 4.0)}
+    text = said(**place, attrs={"output_units": "kg"})
     assert "off between 1 and 2 by 3.0 [2.0, 4.0] kg on average (observed less predicted)" in text
 
 
@@ -287,8 +288,9 @@ def test_the_points_are_few():
         (np.nan, ""),
         (-0.01, "do not add up"),
         (0.0, "reproduce 0 %"),
-        (0.9949, "reproduce 99 %"),
-        (0.995, "the model is additive"),
+        (0.9899, "reproduce 99 % of the variance of the predictions; the rest needs"),
+        (0.9962, "reproduce 99.6 % of the variance of the predictions."),
+        (0.9995, "the model is additive"),
     ],
 )
 def test_the_additive_share(share, text):

@@ -90,6 +90,36 @@ def test_the_exact_values_of_a_linear_model():
     assert found.attrs["additive_r2"] == pytest.approx(1, abs=1e-2)
 
 
+@pytest.mark.parametrize("step", [15, 19, 23])
+def test_the_usual_change_of_a_model_that_jumps_is_that_of_its_predictions(step):
+    """Curves were interpolated between the edges of bins; and no change was 9e-16."""
+    X = pd.DataFrame({"x": np.random.default_rng(0).integers(0, 201, 1000).astype(float)})
+    low, high = np.quantile(X.x, [0.1, 0.9], method="inverted_cdf")
+    row = quick(lambda X: 100.0 * (np.asarray(X.x) >= step), X).answers.isel(feature=0)
+    expected = 100.0 * (low < step <= high)
+    assert row["usual_change"] == expected
+    assert row["usual_change_ci"].values.tolist() == [expected] * 2
+
+
+def test_where_a_model_of_classes_is_off_is_in_percentage_points():
+    rng = np.random.default_rng(9)
+    X = pd.DataFrame({"x": rng.normal(size=600)})
+    y = (rng.random(600) < 1 / (1 + np.exp(-2 * X.x))).astype(int)
+
+    def model(X):
+        return 1 / (1 + np.exp(-2 * np.asarray(X.x) - 1.5))
+
+    found = quick(model, X, y, held_out=True)
+    low, high = map(float, re.findall(r"-?[\d.]+", str(found.answers["fit_differs"].values[0])))
+    inside = X.x.between(low, high)
+    off = float((y - model(X))[inside].mean())
+    assert float(found.answers["fit_bias"][0]) == pytest.approx(off, abs=0.02)
+    text = str(rs.summary(found, "x")).replace("\n ", "")
+    assert float(re.search(r"off between .* by (-[\d.]+) \[", text)[1]) == pytest.approx(
+        100 * off, abs=2
+    )
+
+
 @pytest.mark.thorough
 def test_scale_and_shift_of_the_output():
     X, some = table(300), {"features": ["line", "turned", "city"]}
