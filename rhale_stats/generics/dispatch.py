@@ -66,8 +66,8 @@ MODULES: Mapping[kinds.Kind, Mapping[str, str]] = {
         "ensembles.tables": "predict effect_sizes tidy glance summary",
     },
     kinds.TEST: {"inference.tests": "tidy glance summary"},
-    kinds.REPLICATES: {"inference.tests": "show=replicates_summary"},
-    kinds.LOCAL: {"local.labelled": "show=local_summary"},
+    kinds.REPLICATES: {"inference.tests": "summary=replicates_summary"},
+    kinds.LOCAL: {"local.labelled": "summary=local_summary"},
     kinds.EXPLANATION: {"answers.printed": "tidy summary show"},
 }
 # Kind of result -> name of a generic function -> module and function that do it for that kind, and

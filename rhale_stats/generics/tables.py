@@ -20,10 +20,13 @@ from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 from rhale_stats.schema.variables import in_order, software
 
+# Of intervals, where neither a user nor the result says otherwise.
+LEVEL = 0.95
+
 
 @validated
 @over_outputs
-def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
+def tidy(effect: xr.Dataset, *, level: float | None = None) -> pd.DataFrame:
     """Any result as a data frame; effects with one row per feature and bin.
 
     Parameters
@@ -32,10 +35,11 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
         what `pdp` or another profile, `compare` or another test, `effect_sizes`, `regions`,
         `all_regions`, `interaction_matrix`, `ale2` or `h_statistic` returned.
-    level : float, default 0.95
-        Confidence level. Intervals that `confint` added at this level are used, whatever their
-        method; otherwise intervals are estimate ± t std_error (pointwise, central limit theorem,
-        math [24]; Student's t with the degrees of freedom of the bin).
+    level : float, optional
+        Confidence level, by default that of the intervals of the result, or else 0.95. Intervals
+        that `confint` added at this level are used, whatever their method; otherwise intervals are
+        estimate ± t std_error (pointwise, central limit theorem, math [24]; Student's t with the
+        degrees of freedom of the bin).
 
     Returns
     -------
@@ -92,14 +96,17 @@ def tidy(effect: xr.Dataset, *, level: float = 0.95) -> pd.DataFrame:
     3   x1    1    244      0.13       0.15
     """
     effect = _turned(effect)
-    out: pd.DataFrame = method("tidy", effect)(effect, level)
+    out: pd.DataFrame = method("tidy", effect)(effect, _level_of(effect, level))
     return out
 
 
 @validated
 @over_outputs
 def glance(
-    effect: xr.Dataset, *, level: float = 0.95, percentiles: tuple[float, float] | None = None
+    effect: xr.Dataset,
+    *,
+    level: float | None = None,
+    percentiles: tuple[float, float] | None = None,
 ) -> pd.DataFrame:
     """One row per feature: average effect with its interval, heterogeneity, range of the curve.
 
@@ -109,7 +116,7 @@ def glance(
         What `rhale` or `std_error` returned; standard errors are added where they are missing. Or
         what `pdp` or another profile, a test, `ale2`, `regions`, `all_regions` or `h_statistic`
         returned.
-    level : float, default 0.95
+    level : float, optional
         Confidence level of the intervals, as in `tidy`.
     percentiles : pair of float, default (1, 99)
         Between which percentiles of the rows the range of the curve is taken, of effects in
@@ -166,6 +173,7 @@ def glance(
     1   x1       1      0.29           2.28
     """
     effect = _turned(effect)
+    level = _level_of(effect, level)
     out: pd.DataFrame = method("glance", effect)(asked_for(effect, percentiles), level)
     return out
 
@@ -176,7 +184,7 @@ def summary(
     effect: xr.Dataset,
     feature: str | int | None = None,
     *,
-    level: float = 0.95,
+    level: float | None = None,
     percentiles: tuple[float, float] | None = None,
 ) -> Summary:
     """Printed table: one line per feature, or per bin of one feature; for regions the tree.
@@ -203,8 +211,8 @@ def summary(
         `interaction_matrix`, `ale2` or `h_statistic` returned.
     feature : str or int, optional
         Show the bins of this feature, or only its regions, interactions or pairs.
-    level : float, default 0.95
-        Of the intervals.
+    level : float, optional
+        Of the intervals, as in `tidy`.
     percentiles : pair of float, optional
         As in `glance`.
 
@@ -241,8 +249,22 @@ def summary(
     =========================================================================================
     """
     effect = _turned(effect)
+    level = _level_of(effect, level)
     table: Summary = method("summary", effect)(asked_for(effect, percentiles), feature, level)
     return table
+
+
+def _level_of(result: Any, level: float | None) -> float:
+    """The level that is asked for, or else that of the intervals of the result."""
+    if level is not None or not isinstance(result, xr.Dataset):
+        return LEVEL if level is None else level
+    # The usual difference of an outcome has an interval of its own.
+    levels = (
+        values.attrs["ci_prob"]
+        for name, values in result.variables.items()
+        if "ci_prob" in values.attrs and name != "usual_difference_ci"
+    )
+    return float(next(levels, LEVEL))
 
 
 def _turned(results: Any) -> Any:
@@ -407,8 +429,7 @@ def _summary_of_part(result: xr.Dataset) -> Summary:
     if "show" in verbs:
         return cast("Summary", function_of(kind, "show")(ordered))
     if "summary" in verbs and kind is not SIZES:
-        levels = [values.attrs.get("ci_prob") for values in ordered.variables.values()]
-        level = next(filter(None, levels), 0.95)
+        level = _level_of(ordered, None)
         return cast("Summary", function_of(kind, "summary")(ordered, None, level))
     if str(ordered.attrs.get("software", "")).startswith("rhale_stats"):
         return _of_features(ordered)

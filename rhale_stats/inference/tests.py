@@ -118,8 +118,8 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     return Summary(with_facts(cells, title, lines, [*heads.values()], stubs, sizes=sizes), notes)
 
 
-def replicates_summary(boot: xr.Dataset) -> Summary:
-    """What `show` prints of replicates: quantiles of one size; else the variables."""
+def replicates_summary(boot: xr.Dataset, _feature: object, _level: float) -> Summary:
+    """Replicates: quantiles of one size; else the variables."""
     attrs = boot.attrs
     order = [dim for dim in ("chain", "draw") if dim in boot.dims]
     name = next(

@@ -191,8 +191,8 @@ def _form(table: Table) -> str:
     return "DataFrame with labels of its own"
 
 
-def local_summary(local: xr.Dataset) -> Summary:
-    """What `show` prints of local effects: a line a feature."""
+def local_summary(local: xr.Dataset, _feature: object, _level: float) -> Summary:
+    """Local effects: a line a feature."""
     names = feature_names(local)
     kind = local["feature_kind"].values.astype(str)
     values, x = [local[name].transpose("feature", "obs").values for name in ("local_effect", "x")]

@@ -41,7 +41,7 @@ PROFILE_METHODS = ("pdp", "ice", "m_plot", "shap_dependence")
 LOCAL = Kind(
     "local effects",
     "local_effects(model, X)",
-    ("rhale", "folds", "regions", "interaction_matrix", "show", "to_datatree"),
+    ("rhale", "folds", "regions", "interaction_matrix", "summary", "show", "to_datatree"),
     frozenset({"x", "local_effect"}),
 )
 ENSEMBLE_METHODS = ("bootstrap_refit", "cross_effects", "over_models", "pool")
@@ -67,7 +67,7 @@ ENSEMBLE = Kind(
 REPLICATES = Kind(
     "replicates",
     "bootstrap(local, effect)",
-    ("confint", "effect_sizes", "plots.edges", "plots.forest", "show", "to_datatree"),
+    ("confint", "effect_sizes", "plots.edges", "plots.forest", "summary", "show", "to_datatree"),
     dims=frozenset({"draw"}),
 )
 EFFECT = Kind(

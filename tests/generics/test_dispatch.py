@@ -137,13 +137,15 @@ MAY_BE_UNKNOWN = {
     ("comparison of methods", "curve_se"),
     # Of an explanation: what there is only where rows differ, and where a shape turns.
     *((None, name) for name in ("turns", "apart", "apart_ci", "split_drop", "split_pvalue")),
-    (None, "residual_pvalue_adjusted"),
+    # And where the model is off.
+    *((None, name) for name in ("residual_pvalue_adjusted", "fit_bias", "fit_bias_ci")),
     *(("interaction matrix", name) for name in ("pvalue", "pvalue_adjusted")),
 }
 
 
 # The same in tables of trees, and whatever only inner nodes or only leaves have.
 UNTESTED = ["parent", "loss_drop", "best_drop", "p_value", "region"]
+UNTESTED += ["fit_bias", "fit_bias_low", "fit_bias_high"]
 
 
 def _whole(result, folder=None):

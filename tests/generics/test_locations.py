@@ -64,7 +64,8 @@ def test_levels_and_tables():
     assert_allclose(ends, expected_ends(0.8)[1], rtol=2e-3)
     assert "p_value" not in rs.tidy(found, level=0.8)
     with pytest.raises(ValueError, match=r"level must be that of hypotheses.*0.8; got 0.95"):
-        rs.tidy(found)
+        rs.tidy(found, level=0.95)
+    assert len(rs.tidy(found)) == 1
     found = rs.hypotheses(EFFECT, "maximum")
     assert "Locations on the effects of x" in str(rs.summary(found))
     assert "Places where the curve turns" in str(rs.summary(found))

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 import xarray as xr
 from scipy import stats
 
@@ -1087,3 +1088,16 @@ def test_comparisons_name_the_rows_and_bins_of_both():
     assert "90 and 60" in str(rs.show(test))
     same = rs.summary(rs.compare(effects[0], effects[0], n_draws=200, rng=0)).as_text()
     assert " and 90" not in same
+
+
+@pytest.mark.parametrize("make", [rs.rhale, rs.pdp, rs.averages])
+def test_tables_have_the_level_of_the_intervals(make):
+    data = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 3)), columns=list("xzy"))
+    fit = smf.ols("y ~ x * z", data).fit()
+    result = rs.confint(make(fit, data[["x", "z"]]), level=0.8)
+    assert "[0.1" in rs.summary(result, *(["x"] if make is rs.pdp else [])).as_text()
+    own, at_95 = rs.tidy(result), rs.tidy(result, level=0.95)
+    width, wider = (table["conf_high"] - table["conf_low"] for table in (own, at_95))
+    assert (width <= wider).all()
+    assert (width < wider).any()
+    pd.testing.assert_frame_equal(own, rs.tidy(result, level=0.8))

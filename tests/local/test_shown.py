@@ -57,7 +57,7 @@ def test_numbers_of_every_feature():
         "strength: root mean square of the local effects times the standard deviation of the "
         "feature; for",
         "levels, root mean square of the differences.",
-        "More: rhale(result), plot(result)",
+        "More: rhale(result), summary(result), plot(result)",
     )
 
 
