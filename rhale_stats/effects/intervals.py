@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import xarray as xr
 
+from rhale_stats.arguments.words import warn
 from rhale_stats.arrays import influence, intervals, resample
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.effects.errors import with_std_error
@@ -49,6 +50,8 @@ from rhale_stats.schema.padding import Estimates, pad_features, padded
 from rhale_stats.schema.variables import EFFECT_VARIABLES, variable, with_variables, without
 
 MAKER = "bootstrap(local, effect)"
+# Share of a standard error below which replicates are said to vary too little, if there are many.
+NARROW, MANY = 0.75, 200
 VARYING = ("slope", "heterogeneity", "effect", "curve", "average_effect")
 # Replicates of these repeat their bias, which "bca" takes off: it is what they have by default.
 SPREADS = ("heterogeneity", "heterogeneity_index", "heterogeneity_output")
@@ -69,6 +72,7 @@ def confint(
     # Some of its variables may have been selected.
     some = isinstance(boot, xr.Dataset) and any(name in boot for name in VARYING)
     boot = check_boot(effect, boot, () if some else ("effect",), MAKER, chosen)
+    _warn_of_narrow(effect, boot)
     features = features_of(effect)
     results = replicated(effect, features, boot, chosen)
     # Replicates have no curve between the edges of bins, and no spread in bins of its own.
@@ -78,6 +82,23 @@ def confint(
     out = with_intervals(effect, results | _missing_effect(effect), level, chosen)
     out = with_intervals(out, spreads, level, "bca") if spreads else out
     return _at_all_edges(out, [row for row, _ in features])
+
+
+def _warn_of_narrow(effect: xr.Dataset, boot: xr.Dataset) -> None:
+    """Say where replicates vary less than the standard errors of the same source."""
+    alike = boot.attrs.get("source") == effect["effect_se"].attrs.get("source")
+    draws = [dim for dim in ("chain", "draw") if dim in boot.dims]
+    n_draws = np.prod([boot.sizes[dim] for dim in draws])
+    if not alike or n_draws < MANY or "bin" not in boot.get("effect", boot).dims:
+        return
+    narrow = boot["effect"].std(draws, ddof=1) < NARROW * effect["effect_se"]
+    names = effect["feature"].values[narrow.any("bin").values]
+    if len(names):
+        warn(
+            f"Replicates vary by less than {100 * NARROW:.0f} % of the standard errors in bins of "
+            f"{', '.join(map(str, names))}: rows that are alone in a cell do not vary as rows are "
+            f"drawn. Their intervals are too short; leave out boot, or take wider cells."
+        )
 
 
 def confint_of(effect: xr.Dataset, level: float) -> xr.Dataset:

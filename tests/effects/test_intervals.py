@@ -125,6 +125,7 @@ def test_zero_start_error_around_the_centred_curve_is_wrong():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Replicates vary")
 def test_bootstrap_intervals():
     """At every bin and edge; more samples and the zero-start curve are in the study.
 
@@ -345,3 +346,20 @@ def test_the_effect_of_missing_values_has_an_interval():
     estimate = found["missing_effect"].item()
     assert n == 5
     assert_allclose(found["missing_effect_ci"][0], [estimate - half, estimate + half])
+
+
+@pytest.mark.filterwarnings("ignore:Gaps without rows", "ignore:Bins without rows")
+def test_replicates_that_vary_too_little_are_said():
+    """Percentiles covered 77 % in outer bins whose cells have a row or none."""
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame({"a": rng.normal(size=600), "b": rng.normal(size=600)})
+    local = rs.local_effects(lambda X: X["a"] * (1 + X["b"]), X, ["a"])
+    edges, cells = [-4.0, -1, 0, 1, 4], np.linspace(-4, 4, 17)
+    effect = rs.rhale(local, bins=rs.GivenBins({"a": edges}, cells={"a": cells}))
+    boot = rs.bootstrap(local, effect, n_resamples=300, rng=0, progress=False)
+    ratio = boot["effect"].std(["chain", "draw"]) / rs.std_error(effect)["effect_se"]
+    assert float(ratio.min()) < 0.75
+    with pytest.warns(UserWarning, match="less than 75 % of the standard errors in bins of a"):
+        rs.confint(effect, boot)
+    quiet = rs.rhale(local, bins=rs.GivenBins({"a": [-4.0, 0, 4]}), weighting="rows")
+    rs.confint(quiet, rs.bootstrap(local, quiet, n_resamples=300, rng=0, progress=False))

@@ -86,6 +86,7 @@ def test_replicates_are_those_of_the_same_weights_in_memory(bins, weighting, wei
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Replicates vary")
 def test_it_serves_intervals_as_any_other():
     local = in_chunks()
     effect = rs.std_error(rs.rhale(local))

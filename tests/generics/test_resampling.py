@@ -259,6 +259,7 @@ def test_units_that_are_drawn():
     ("scheme", "empties"), [("bayesian", False), ("multinomial", True), ("poisson", True)]
 )
 @WEIGHTINGS
+@pytest.mark.filterwarnings("ignore:Replicates vary")
 def test_bins_that_replicates_leave_without_rows(scheme, empties, weighting):
     x = np.concatenate([np.linspace(0, 1, 30), [1.5, 1.6, 2]])[:, None]
     local = local_of(x, np.sin(9 * x))

@@ -951,7 +951,8 @@ class TestReplicatesAreNoEffect:
         with pytest.raises(
             ValueError, match=r"replicates of bootstrap\. .*confint\(effect, boot\)"
         ):
-            rs.summary(boot)
+            rs.tidy(boot)
+        assert "Replicates of importance" in str(rs.summary(boot))
         again = rs.bootstrap(local, effect, n_resamples=8, rebin=True, rng=0, progress=False)
         with pytest.raises(ValueError, match="chose them again"):
             rs.confint(effect, again)
