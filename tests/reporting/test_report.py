@@ -380,6 +380,7 @@ def test_files_are_not_replaced_unasked(explained, tmp_path):
     rs.report(explained, str(path), overwrite=True)
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert [one.name for one in tmp_path.iterdir()] == ["r.html"]
+    assert rs.report(explained, tmp_path / "report") == tmp_path / "report"
 
 
 @pytest.mark.parametrize(
@@ -388,6 +389,7 @@ def test_files_are_not_replaced_unasked(explained, tmp_path):
         ({"path": "nowhere/r.html"}, FileNotFoundError, "path must be in a folder that exists"),
         ({"path": "."}, IsADirectoryError, "path must be a file"),
         ({"path": 3}, TypeError, "path must be the path of a file"),
+        ({"path": "a.pdf"}, ValueError, "path must end in .html; got 'a.pdf'. Name it 'a.html'"),
         ({"features": "nothing"}, KeyError, "nothing"),
         ({"lang": "xx"}, ValueError, "lang must be one of 'en'"),
         ({"open_features": -1}, ValueError, "open_features must"),
