@@ -334,7 +334,9 @@ def _of_one(
         bar.update()
         data = examine(request, settings.outcome, level, streams[5])
         bar.update()
-        inputs = inputs._replace(splits=splits, outcome=outcome)
+        shown_in = _units(request, y is not None and kind == "class")
+        times = shown_in.get("shown_times", 1.0)
+        inputs = inputs._replace(splits=splits, outcome=outcome, shown_times=times)
         in_data = facts_in_data(data, sizes.rows_differ, request, delta)
         with one_blas_thread:
             answers = answers_of(inputs, sizes, streams[1], in_data)
@@ -349,7 +351,7 @@ def _of_one(
     }
     if data.fits is not None and data.skill is not None:
         answers.attrs |= {"n_fits": data.fits.n_folds * len(data.fits.models), **data.skill}
-    answers.attrs |= _units(request, y is not None and kind == "class")
+    answers.attrs |= shown_in
     each: dict[str, xr.Dataset | None] = {
         "answers": answers,
         "effect": curves.effect,

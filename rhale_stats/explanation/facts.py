@@ -69,6 +69,8 @@ class FactInputs(NamedTuple):
     percentiles: tuple[float, float]
     splits: Splits = NO_SPLITS
     outcome: xr.Dataset | None = None
+    # What numbers in texts are multiplied by: 100 for percentage points.
+    shown_times: float = 1.0
 
 
 class Inner(NamedTuple):
@@ -460,7 +462,8 @@ def _fit_differs(inputs: FactInputs, name: str) -> str:
     if not off.any():
         return ""
     place = int(np.nanargmax(np.where(off, np.abs(residual), np.nan)))
-    size = sentences.estimate(float(residual[place]), ends[place])
+    times = inputs.shown_times
+    size = sentences.estimate(times * float(residual[place]), times * ends[place])
     if level := str(outcome["place_level"].values[place]):
         return f"at {level} by {size}"
     edges = np.concatenate([outcome["place_left"].values, outcome["place_right"].values])

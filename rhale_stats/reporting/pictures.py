@@ -580,19 +580,17 @@ def overview_picture(
         f"rows {number_text(line.row_spread)}."
         for line in (feature.line for feature in features[:MAX_VALUES])
     )
-    alt = (
-        f"Dot chart of {count_text(len(features), 'feature')}. {first} All values are in the table "
-        f"below."
-    )
+    chart = content.in_units(f"Dot chart of {count_text(len(features), 'feature')}")
+    alt = f"{chart}. {first} All values are in the table below."
     texts = {
         "average": "on average: standard deviation of the average curve over the rows",
         "rows": "single rows: how far their curves are from the average curve",
-        "small": f"below {number_text(content.threshold)}: hardly matters",
+        "small": f"below {content.least}: hardly matters",
     }
     key = tuple((mark_of(kind).swatch(), text) for kind, text in texts.items())
     caption = (
-        f"How much each feature moves the predictions: on average, and differently for single "
-        f"rows, with {percent(content.level)} intervals."
+        f"{content.in_units('How much each feature moves the predictions')}: on average, and "
+        f"differently for single rows, with {percent(content.level)} intervals."
     )
     draw = partial(overview, features, content.threshold)
     if in_notebook:
@@ -627,7 +625,7 @@ def largest_picture(feature: ReportFeature, content: ReportContent) -> Picture:
     drawing = of_feature(alone, 4 * content.threshold, NARROW)
     drawing.places = drawing.places[:0]
     shape = feature.line.shape
-    caption = f"{feature.shown}: {shape}" if shape else feature.shown
+    caption = (f"{feature.shown}: {shape}" if shape else feature.shown) + content.effect_in
     return _panel(anchor, drawing, typeset(caption), described(alone, content))
 
 
@@ -702,7 +700,7 @@ def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
     return Picture(_curve_caption(feature, content), drawn.named("narrow", alt))
 
 
-def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
+def group_panels(feature: ReportFeature, content: ReportContent) -> tuple[Picture, ...]:
     """A small picture for each group of rows."""
     panels, places = [], places_of(feature)
     for number, group in enumerate(feature.leaves):
@@ -713,9 +711,9 @@ def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
         highest, lowest = (
             f"{number_text(float(y[k]))} at {places[k]}" for k in (np.nanargmax(y), np.nanargmin(y))
         )
-        alt = f"Line chart. Highest {highest}, lowest {lowest}."
-        rows = rows_text(group.n_rows)
-        caption = f"{group.rule} ({rows}). The thin line is the average of all rows."
+        alt = f"{content.in_units('Line chart')}. Highest {highest}, lowest {lowest}."
+        rows = f"{rows_text(group.n_rows)}){content.effect_in}"
+        caption = f"{group.rule} ({rows}. The thin line is the average of all rows."
         drawing = of_group(group, feature, number, PANEL)
         panels.append(_panel(anchor, drawing, caption, alt))
     return tuple(panels)

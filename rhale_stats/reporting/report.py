@@ -341,7 +341,7 @@ def _target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     if target.suffix.lower() not in ENDINGS:
         raise ValueError(
             f"path must end in .html; got {target.name!r}. Name it "
-            f"{target.with_suffix('.html').name!r}: the report is HTML, which browsers print to PDF."
+            f"{target.with_suffix('.html').name!r}; a browser prints the report as PDF."
         )
     if target.exists() and not overwrite:
         raise FileExistsError(

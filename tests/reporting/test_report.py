@@ -124,6 +124,39 @@ def test_a_saved_explanation_gives_the_same_report(explained, html, tmp_path):
     assert rs.report(again, tmp_path / "again.html").read_text(encoding="utf-8") == html
 
 
+@pytest.fixture(scope="module")
+def chances(tmp_path_factory):
+    """Probabilities of rare cases and their report as text; the model is too high above 0."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 900)})
+    y = (rng.uniform(size=900) < 0.02).astype(int)
+    tree = rs.explain(lambda X: 0.02 + 0.3 * np.maximum(X["a"], 0), X, y, rng=0, progress=False)
+    page = Elements(
+        rs.report(tree, tmp_path_factory.mktemp("report") / "r.html").read_text("utf-8")
+    )
+    return tree, page, " ".join(page.texts["main"][0].split())
+
+
+def test_percentage_points_are_named(chances):
+    tree, page, text = chances
+    points = "[percentage points]"
+    heads = ["prediction", "mean predicted", "mean observed", "change in the model", "effect"]
+    assert {f"{head} {points}" for head in heads} <= set(page.texts["th"])
+    for part in (
+        "percentage points, mean of predicted less observed",
+        "percentage points, 5 % of the standard deviation",
+        "percentage points: hardly matters",
+        f"moves the predictions {points}: on average",
+        "a: rises; effect in percentage points",
+        "1 of 1 feature matters on average.",
+    ):
+        assert part in text
+    # The largest residual is that of the highest predictions.
+    largest = 100 * np.abs(tree["outcome"]["residual"].values).max()
+    (off,) = re.findall(r"The model is off between \S+ and \S+ by −([\d.]+)", text)
+    assert float(off) == pytest.approx(largest, rel=0.01)
+
+
 def test_features_and_parts_that_are_open(explained, tmp_path):
     def opened(**options):
         path = rs.report(explained, tmp_path / "r.html", overwrite=True, **options)
@@ -271,7 +304,7 @@ def test_tables_as_csv_and_latex(explained, page, tmp_path):
     np.testing.assert_allclose(frame["importance"], expected[frame.index])
     values = pd.read_csv(folder / "line.csv")
     effect = explained["effect"].sel(feature="line")["curve"].dropna("edge")
-    np.testing.assert_allclose(values["effect"], effect)
+    np.testing.assert_allclose(values["effect [kg]"], effect)
     tex = (folder / "features.tex").read_text(encoding="utf-8")
     assert tex.count("\\\\") == 1 + len(features)
     assert "\\toprule" in tex
