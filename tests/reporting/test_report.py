@@ -339,6 +339,22 @@ def test_the_largest_effects_stand_before_the_first_table(html):
     assert re.findall(r'id="(f-\d+-first)-caption"', pictures) == [f"f-{k}-first" for k in range(3)]
 
 
+def test_long_numbers_have_room(tmp_path):
+    """Of effects of 100,000s the first digits were beyond the left edge of the picture."""
+    X = pd.DataFrame(np.random.default_rng(0).uniform(30, 200, (300, 2)), columns=["area", "g"])
+    tree = rs.explain(
+        lambda X: 2000 * X["area"] * np.where(X["g"] > 100, 1, -1), X, rng=0, progress=False
+    )
+    html = rs.report(tree, tmp_path / "a.html").read_text(encoding="utf-8")
+    kinds = set()
+    for kind, picture in re.findall(r'<svg class="pic (\w+)"(.*?)</svg>', html, re.DOTALL):
+        kinds.add(kind)
+        for x, text in re.findall(r'<text class="end" x="([\d.-]+)"[^>]*>([^<]*)<', picture):
+            # A digit is up to 8.3 pixels wide, a minus 11.
+            assert float(x) >= 8.3 * len(re.sub("[,−]", "", text)) + 11 * text.count("−"), text
+    assert kinds == {"wide", "narrow", "panel"}
+
+
 # --- structure ------------------------------------------------------------------------------------
 
 
