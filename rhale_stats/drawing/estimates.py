@@ -427,13 +427,14 @@ def _draw_outcome(panel: Axes, places: xr.Dataset) -> None:
     x = (places["place_left"].values + places["place_right"].values) / 2
     observed, predicted = places["observed"].values, places["predicted"].values
     low, high = places["residual_ci"].transpose("ci_bound", "place").values
-    half = np.nan_to_num((high - low) / 2)
+    residual = places["residual"].values
+    reach = np.nan_to_num([residual - low, high - residual])
     line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 1.4, "markersize": 6}
     line |= {"alpha": 0.8, "zorder": 2, "gid": frame.OURS, "label": frame.PREDICTED}
     panel.plot(x, predicted, "D" if levels.any() else "-", **line)
     dots: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 3.5, "label": frame.OBSERVED}
     dots |= {"ecolor": frame.UNCERTAINTY, "elinewidth": 1.0, "zorder": 3}
-    panel.errorbar(x, observed, yerr=half, fmt="o", **dots)
+    panel.errorbar(x, observed, yerr=reach, fmt="o", **dots)
     if levels.any():
         panel.set_xticks(x, levels, parse_math=False)
         panel.margins(x=0.15)
