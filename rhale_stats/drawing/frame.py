@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
@@ -27,7 +26,7 @@ from rhale_stats.arguments.times import are_dates, unit_word, zone_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.meaning import BIASED, LARGE, TOO_FEW
-from rhale_stats.printing.text import cut_within, holds_model
+from rhale_stats.printing.text import cut_within, holds_model, in_lines
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import label_of, units_of, with_units
 
@@ -515,7 +514,7 @@ def upright(text: str, units: str, most: int = LABEL_LENGTH) -> str:
     if len(text) + len(units) <= most:
         return with_units(text, units)
     lines = [text, f"[{units}]"] if units else [text]
-    return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
+    return "\n".join(part for line in lines for part in in_lines(line, LABEL_LENGTH))
 
 
 def pvalue_text(value: float) -> str:
@@ -535,7 +534,7 @@ def width_of(panel: Axes) -> float:
 def entitle(panel: Axes, text: str) -> None:
     """Write a title above a panel, in lines that are no wider than it."""
     width = max(int(width_of(panel) / LETTER), NARROWEST_TITLE)
-    lines = textwrap.wrap(cut_within(text, TITLE_LINES * width), width)
+    lines = in_lines(cut_within(text, TITLE_LINES * width), width)
     name_axes(panel, title="\n".join(lines))
 
 

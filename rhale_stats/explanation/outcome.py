@@ -211,7 +211,7 @@ def _along(
     if np.isin(observed, (0, 1)).all():
         # Rounding leaves a share of all rows beside 1.
         event_share = np.round(mean(observed), 12)
-        exact, n_rows = np.isin(event_share, (0, 1)), units
+        exact, n_rows = np.isin(event_share, (0, 1)), units.astype(float)
         if request.groups is None:
             squares = np.bincount(number, _of_units(share, None, counts)[0] ** 2, n)
             n_rows = total**2 / np.where(total > 0, squares, np.nan)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +18,7 @@ from rhale_stats.answers.sentences import FIVE_DIGITS, axis_texts, percent
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.printing.text import count_text
+from rhale_stats.printing.text import count_text, in_lines
 from rhale_stats.reporting.reading import (
     MINUS,
     Group,
@@ -118,7 +117,8 @@ def text_width(text: str) -> float:
 def wrapped(text: str, room: float) -> list[str]:
     """A text in one row or two of a width in pixels, cut beyond."""
     most = max(int(room * len(text) / max(text_width(text), 1.0)), 2)
-    return textwrap.wrap(text, most, max_lines=2, placeholder=CUT, break_on_hyphens=False) or [""]
+    first, *rest = in_lines(text, most) or [""]
+    return [first, f"{rest[0][: most - 1]}{CUT}"] if len(rest) > 1 else [first, *rest]
 
 
 def runs(present: NDArray[np.bool_]) -> list[slice]:

@@ -10,11 +10,32 @@ import pytest
 import seaborn as sns
 import statsmodels.formula.api as smf
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 import rhale_stats as rs
 from rhale_stats.drawing.frame import STYLE
 
 N = 200
+
+
+LONG, AREA = "neighbourhood_of_the_property", "living_area_in_m2"
+
+
+@pytest.fixture(scope="module")
+def regions():
+    """Local effects and a tree whose rules are long."""
+    rng = np.random.default_rng(0)
+    places = rng.choice(["Old town", "Harbour", "Riverside", "North hill"], 800)
+    X = pd.DataFrame({"x": rng.uniform(-1, 1, 800), AREA: rng.uniform(30, 300, 800), LONG: places})
+
+    def model(X):
+        slope = np.where(X[AREA] > 150, 3, -1) * np.where(
+            X[LONG].isin(["Harbour", "Old town"]), 2, 1
+        )
+        return (X["x"] * slope).to_numpy()
+
+    local = rs.local_effects(model, X, features=["x"])
+    return local, rs.regions(local, "x", conditioning=X)
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +203,17 @@ def test_numbers_of_ticks_do_not_touch(scale, shift):
         ]
         assert len(boxes) >= 2
         assert all(a.x1 + 1 < b.x0 for a, b in pairwise(boxes))
+
+
+def test_names_are_broken_at_their_parts(regions):
+    local, tree = regions
+    titles = [panel.get_title() for panel in rs.plots.regions(tree, rs.regional_rhale(local, tree))]
+    boxes = rs.plot(tree).findobj(Text)
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 3)), columns=[LONG, AREA, 2 * LONG])
+    titles += [panel.get_title() for panel in rs.plot(rs.ale(lambda X: X.sum(axis=1), X))]
+    found = [text for text in [*titles, *(box.get_text() for box in boxes)] if "neigh" in text]
+    assert len(found) > 6
+    assert all("neighbourhood_of_the_\nproperty" in text for text in found)
+    # Names that are too long for a line are cut.
+    panel = rs.plots.summary(rs.explain(lambda X: X.sum(axis=1), X, rng=0, progress=False))
+    assert any("neighbourhood_o…" in tick.get_text() for tick in panel.get_yticklabels())
