@@ -307,8 +307,8 @@ def several_panels(
         flat = flat_axes(made()) if ax is None else given_axes(ax, n_axes, which)
         panels = np.array(flat, dtype=object)
         yield panels
-        for panel in panels if ax is None else ():
-            leave_room(panel)
+        if ax is None:
+            leave_room(panels)
         if legend:
             draw_legend(panels)
 
@@ -538,12 +538,27 @@ def entitle(panel: Axes, text: str) -> None:
     name_axes(panel, title="\n".join(lines))
 
 
-def leave_room(panel: Axes) -> None:
+def leave_room(panels: Panels) -> None:
     """Take fewer ticks along x where their numbers have so many digits that they would touch."""
-    axis, (low, high) = panel.xaxis, sorted(panel.get_xlim())
-    locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
+    long = [panel for panel in panels if _has_long_ticks(panel)]
+    if long and (layout := long[0].figure.get_layout_engine()):
+        layout.execute(long[0].figure)  # what is written beside a panel makes it narrower
+    for panel in long:
+        _take_fewer_ticks(panel)
+
+
+def _has_long_ticks(panel: Axes) -> bool:
+    locator, formatter = panel.xaxis.get_major_locator(), panel.xaxis.get_major_formatter()
     if not (isinstance(locator, AutoLocator) and isinstance(formatter, ScalarFormatter)):
-        return
+        return False
+    texts = formatter.format_ticks(list(locator.tick_values(*sorted(panel.get_xlim()))))
+    # Matplotlib leaves room for shorter ones.
+    return max(map(len, texts)) >= LONG_TICK
+
+
+def _take_fewer_ticks(panel: Axes) -> None:
+    axis, (low, high) = panel.xaxis, sorted(panel.get_xlim())
+    formatter = axis.get_major_formatter()
     per_unit = width_of(panel) / (TICK_LETTER * (high - low))
     for n_steps in range(MAX_STEPS, 0, -1):
         locator = MaxNLocator(n_steps)
@@ -552,9 +567,7 @@ def leave_room(panel: Axes) -> None:
         longest = max(len(text) for text, x in zip(texts, places, strict=True) if x >= low)
         if (places[1] - places[0]) * per_unit >= longest + BETWEEN_TICKS:
             break
-    # Matplotlib leaves room for shorter ones.
-    if longest >= LONG_TICK:
-        axis.set_major_locator(locator)
+    axis.set_major_locator(locator)
 
 
 def date_axis(panel: Axes, units: str) -> None:

@@ -192,7 +192,10 @@ def test_the_style_is_that_of_seaborn():
 def test_numbers_of_ticks_do_not_touch(scale, shift):
     x = shift + scale * np.random.default_rng(0).lognormal(size=(300, 7))
     effect = rs.rhale(lambda X: (X - shift).sum(axis=1) / scale, x)
-    panels = rs.plot(effect).ravel()
+    assert_ticks_are_apart(rs.plot(effect))
+
+
+def assert_ticks_are_apart(panels):
     panels[0].figure.draw_without_rendering()
     for panel in panels:
         low, high = panel.get_xlim()
@@ -203,6 +206,12 @@ def test_numbers_of_ticks_do_not_touch(scale, shift):
         ]
         assert len(boxes) >= 2
         assert all(a.x1 + 1 < b.x0 for a, b in pairwise(boxes))
+
+
+def test_numbers_do_not_touch_where_a_text_stands_beside_the_panel():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(0, 1, (300, 2)), columns=[LONG, AREA])
+    found = rs.explain(lambda X: 3e5 * X[LONG] * (2 * X[AREA] - 0.5), X, rng=0, progress=False)
+    assert_ticks_are_apart([found.plot()])
 
 
 def test_names_are_broken_at_their_parts(regions):
