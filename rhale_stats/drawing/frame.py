@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import lazy_loader
@@ -15,6 +16,7 @@ import xarray as xr
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
+from matplotlib.container import Container
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.gridspec import GridSpecBase, GridSpecFromSubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -45,7 +47,7 @@ MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
 OWN_SPREAD = "± heterogeneity\nin bins of its own"
 BARS = "10, 50, 90 % of the\nrows in the bin"
-AT_LEVEL = "average effect\nat the level"
+AT_LEVEL, OF_LEVELS = "average effect\nat the level", ", of levels"
 # Suffix of intervals that include only the sampling of rows.
 GIVEN = ", model as given"
 # Texts after the level of an interval.
@@ -157,25 +159,41 @@ def handles_in(panels: Iterable[Axes]) -> dict[str, Any]:
 
 
 def figure_legend(
-    figure: Any, handles: Mapping[str, Any], texts: Iterable[str], n_columns: int, **how: Any
+    figure: Any, handles: Mapping[Any, Any], texts: Iterable[str], n_columns: int, **how: Any
 ) -> Any:
-    """A legend above all panels of a figure; only a constrained layout makes room for it there."""
+    """A legend above all panels of a figure; only a constrained layout makes room for it there.
+
+    It has fewer columns, and texts in more lines, where it would be wider than the figure.
+    """
     constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-    return figure.legend(
-        list(handles.values()),
-        list(texts),
-        loc="outside upper center" if constrained else "upper center",
-        ncols=n_columns,
-        frameon=False,
-        fontsize="small",
-        **how,
-    )
+    how = {"loc": "outside upper center" if constrained else "upper center", **how}
+    letters = int(figure.bbox.width * 72 / figure.dpi / LETTER) - MARK_LETTERS
+    lines = partial(in_lines, width=max(letters, NARROWEST_TITLE))
+    labels = ["\n".join(chain(*map(lines, text.split("\n")))) for text in texts]
+    how |= {"handles": list(handles.values()), "labels": labels}
+    how |= {"frameon": False, "fontsize": "small"}
+    while True:
+        legend = figure.legend(ncols=n_columns, **how)
+        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return legend
+        legend.remove()
+        n_columns -= 1
 
 
 def legend_as_drawn(panels: Sequence[Axes], n_columns: int) -> None:
-    """One legend of all panels: in the order from the first on, and each as it looks there."""
-    handles = handles_in([*panels, *panels[::-1]])
-    figure_legend(panels[0].figure, handles, handles, n_columns)
+    """One legend of all panels: in the order from the first on, and each as it looks there.
+
+    What bars and whiskers of levels share with the curves of other panels has two entries.
+    """
+    handles: dict[tuple[str, bool], Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault((label, isinstance(handle, Container)), handle)
+    texts = [
+        label + OF_LEVELS if of_levels and (label, False) in handles else label
+        for label, of_levels in handles
+    ]
+    figure_legend(panels[0].figure, handles, texts, n_columns)
 
 
 def draw_legend(panels: Iterable[Axes]) -> None:
@@ -194,12 +212,7 @@ def draw_legend(panels: Iterable[Axes]) -> None:
         texts = entries(list(handles))
         handles = {label: handles[label] for label in texts}
         spacing = {"handlelength": 1.8, "columnspacing": 1.5}
-        for n_columns in (4, 3, 2, 1):
-            legend = figure_legend(figure, handles, texts.values(), n_columns, **spacing)
-            legend.set_gid(OURS)
-            if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
-                break
-            legend.remove()
+        figure_legend(figure, handles, texts.values(), 4, **spacing).set_gid(OURS)
 
 
 def entries(labels: Sequence[str]) -> dict[str, str]:
@@ -273,8 +286,9 @@ STYLE: Any = {
 }
 # Longer labels of a y axis are broken into lines, if possible before the unit.
 LABEL_LENGTH = 30
-# Width of a letter of a title in points, letters of the narrowest one, and its lines.
-LETTER, NARROWEST_TITLE, TITLE_LINES = 5.5, 12, 3
+# Width of a letter of a title in points, letters of the narrowest one, and its lines; letters that
+# have the place of a mark of the legend.
+LETTER, NARROWEST_TITLE, TITLE_LINES, MARK_LETTERS = 5.5, 12, 3, 6
 # Width of a digit of a tick in points, room between two ticks and length of a long one in digits.
 TICK_LETTER, BETWEEN_TICKS, MAX_STEPS, LONG_TICK = 5.5, 1.0, 7, 5
 # Narrowest of several panels in the place of one, in inches.
