@@ -50,6 +50,27 @@ def student(level: float, degrees: FloatArray | float) -> FloatArray:
     )
 
 
+def of_share(share: FloatArray, n: FloatArray, level: float) -> FloatArray:
+    """Clopper and Pearson's (1934) interval of a share of ``n`` rows, (...) -> (..., 2).
+
+    It is right where none or all of the rows count, too. ``n`` need not be whole.
+    """
+    count, tail = share * n, (1 - level) / 2
+    ends = (
+        np.where(count > 0, special.betaincinv(count, n - count + 1, tail), 0.0),
+        np.where(count < n, special.betaincinv(count + 1, n - count, 1 - tail), 1.0),
+    )
+    return np.where(np.isfinite(count)[..., None], np.stack(ends, axis=-1), np.nan)
+
+
+def share_pvalue(share: FloatArray, n: FloatArray, null: FloatArray) -> FloatArray:
+    """The p-value that goes with `of_share`: twice the smaller tail of the binomial."""
+    count, null = share * n, np.clip(null, 0.0, 1.0)
+    above = np.where(count > 0, special.betainc(count, n - count + 1, null), 1.0)
+    below = np.where(count < n, special.betaincc(count + 1, n - count, null), 1.0)
+    return np.where(np.isfinite(count), np.minimum(2 * np.minimum(above, below), 1.0), np.nan)
+
+
 def chi2_tail(statistic: float, degrees: float) -> float:
     """Probability that chi squared is larger; NaN without a degree of freedom."""
     return float(special.chdtrc(degrees or np.nan, np.maximum(statistic, 0.0)))

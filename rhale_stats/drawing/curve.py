@@ -18,7 +18,7 @@ from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, UNCERTAINTY
 from rhale_stats.inference.notes import with_rows_alone
-from rhale_stats.printing.text import cut_within
+from rhale_stats.printing.text import cut_within, in_lines
 from rhale_stats.schema.feature_result import FeatureResult, has_moments
 from rhale_stats.schema.features import units_in
 from rhale_stats.schema.layout import MOMENTS
@@ -210,7 +210,7 @@ def name_levels(panel: Axes, names: Sequence[str], below: Sequence[str] = ()) ->
     total = sum(max(min(len(name), NAME_LENGTH), len(more)) + 2 for name, more in both)
     width = frame.width_of(panel)
     if total * 5 <= width:
-        texts = [f"{textwrap.fill(name, NAME_LENGTH)}\n{more}".rstrip() for name, more in both]
+        texts = ["\n".join([*in_lines(name, NAME_LENGTH), more]).rstrip() for name, more in both]
         panel.set_xticks(range(len(names)), texts, parse_math=False)
         return
     # Of names that do not fit side by side, not even upright, some are left out.

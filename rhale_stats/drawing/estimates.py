@@ -19,7 +19,7 @@ from rhale_stats.arguments.times import unit_word
 from rhale_stats.drawing import curve, frame
 from rhale_stats.effects.sizes import ForestData, forest_data
 from rhale_stats.ensembles.tables import one_number
-from rhale_stats.printing.text import output_text
+from rhale_stats.printing.text import cut_within, in_lines, output_text
 from rhale_stats.schema.checks import check_dataset, check_variables
 from rhale_stats.schema.dimensions import check_one_part
 from rhale_stats.schema.features import (
@@ -108,7 +108,8 @@ def _label(panel: Axes, effect: xr.Dataset, forest: ForestData) -> None:
         axis_label = with_units(axis_label, units[0])
     else:
         names = [with_units(name, unit) for name, unit in zip(names, units, strict=True)]
-    labels = [textwrap.fill(names[number], frame.LABEL_LENGTH) for number in forest.order]
+    wrapped = (in_lines(names[number], frame.LABEL_LENGTH) for number in forest.order)
+    labels = ["\n".join(lines) for lines in wrapped]
     panel.set_yticks(np.arange(len(names)), labels, parse_math=False)
     panel.set_ylim(len(names) - 0.4, -0.6)
     frame.name_axes(panel, textwrap.fill(axis_label, 2 * frame.LABEL_LENGTH))
@@ -317,7 +318,7 @@ def plot_summary(
 
 
 def _short(line: AnswerLine) -> str:
-    return textwrap.shorten(line.label, frame.LABEL_LENGTH, placeholder="…")
+    return cut_within(line.label, frame.LABEL_LENGTH)
 
 
 def _named(line: AnswerLine) -> str:
@@ -427,13 +428,14 @@ def _draw_outcome(panel: Axes, places: xr.Dataset) -> None:
     x = (places["place_left"].values + places["place_right"].values) / 2
     observed, predicted = places["observed"].values, places["predicted"].values
     low, high = places["residual_ci"].transpose("ci_bound", "place").values
-    half = np.nan_to_num((high - low) / 2)
+    residual = places["residual"].values
+    reach = np.nan_to_num([residual - low, high - residual])
     line: dict[str, Any] = {"color": frame.HETEROGENEITY, "linewidth": 1.4, "markersize": 6}
     line |= {"alpha": 0.8, "zorder": 2, "gid": frame.OURS, "label": frame.PREDICTED}
     panel.plot(x, predicted, "D" if levels.any() else "-", **line)
     dots: dict[str, Any] = {"color": frame.AVERAGE, "markersize": 3.5, "label": frame.OBSERVED}
     dots |= {"ecolor": frame.UNCERTAINTY, "elinewidth": 1.0, "zorder": 3}
-    panel.errorbar(x, observed, yerr=half, fmt="o", **dots)
+    panel.errorbar(x, observed, yerr=reach, fmt="o", **dots)
     if levels.any():
         panel.set_xticks(x, levels, parse_math=False)
         panel.margins(x=0.15)

@@ -10,12 +10,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from numpy.typing import ArrayLike, NDArray
 
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.drawing import frame
-from rhale_stats.drawing.curve import curve_drawn, ends_of, name_levels
+from rhale_stats.drawing.curve import Interval, curve_drawn, ends_of, interval_label, name_levels
 from rhale_stats.drawing.frame import GivenAxes, Panels, sns
 from rhale_stats.effects.comparison import relative_to
 from rhale_stats.effects.intervals import with_own_intervals
@@ -39,8 +41,9 @@ from rhale_stats.schema.validation import validated
 
 FEATURE, EFFECT = "feature", "effect"
 DIMENSIONS = (FEATURE, OUTPUT, REGION, EFFECT)
-# More lines in one panel cannot be told apart; more than four have their names at their ends.
-MAX_LINES, MAX_ENTRIES = 10, 4
+# More lines in one panel cannot be told apart; more than four have their names, unless longer, at
+# their ends.
+MAX_LINES, MAX_ENTRIES, LONGEST_AT_END = 10, 4, 24
 # A curve without points: places, values, ends of intervals, levels.
 NO_POINTS: tuple[Any, ...] = (np.zeros(0), np.zeros(0), np.zeros((2, 0)), [])
 # Distance of names at the ends of lines, as a share of the height.
@@ -105,7 +108,8 @@ def plot_curves(
     Notes
     -----
     The panels are those of seaborn's ``FacetGrid`` over the tidy table of all curves. Up to four
-    colours are explained in a legend, more by names at the right ends of the curves.
+    colours are explained in a legend, more by names at the right ends of the curves, or in the
+    legend where these are long.
 
     Examples
     --------
@@ -262,13 +266,33 @@ def _drawn(curves: list[_Curve], by: Mapping[str, str], n_columns: int, ax: Give
             figure.set_layout_engine("constrained")
         else:
             frame.name_axes(panels[0], y=label)
-        if 1 < len(hues) <= MAX_ENTRIES:
-            handles = frame.handles_in(panels)
-            handles = {entry: handles[entry] for entry in hues if entry in handles}
-            frame.figure_legend(figure, handles, handles, len(hues))
-        elif len(hues) > MAX_ENTRIES:
+        handles = _interval_marks(curves)
+        at_ends = len(hues) > MAX_ENTRIES and max(map(len, hues)) <= LONGEST_AT_END
+        if at_ends:
             _name_lines(panels[-1])
+        elif len(hues) > 1:
+            drawn = frame.handles_in(panels)
+            handles = {entry: drawn[entry] for entry in hues if entry in drawn} | handles
+        if handles:
+            legend = frame.figure_legend(figure, handles, handles, MAX_ENTRIES)
+            if ax is None:
+                height = legend.get_window_extent().height / figure.dpi
+                figure.set_figheight(figure.get_figheight() + height)
     return panels
+
+
+def _interval_marks(curves: list[_Curve]) -> dict[str, Any]:
+    """Marks of the intervals, by what these are: areas along an axis, lines of levels alone."""
+    known = [curve for curve in curves if np.isfinite(curve.ends).any()]
+    mark: Any = Patch(color=frame.UNCERTAINTY_LIGHT, linewidth=0)
+    if all(curve.levels for curve in known):
+        mark = Line2D([], [], color=frame.UNCERTAINTY, linewidth=1.2)
+    return {_interval_text(curve.data["curve_ci"]): mark for curve in known}
+
+
+def _interval_text(interval: Interval) -> str:
+    source = frame.source_suffix(str(interval.attrs.get("source", "rows")))
+    return interval_label(interval, f"{frame.CURVE_INTERVAL}{source}")
 
 
 def _draw(panel: Axes, curves: list[_Curve], hue: str | None, colours: Mapping[str, Any]) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import lazy_loader
@@ -16,6 +16,7 @@ import xarray as xr
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
+from matplotlib.container import Container
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.gridspec import GridSpecBase, GridSpecFromSubplotSpec
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -27,7 +28,7 @@ from rhale_stats.arguments.times import are_dates, unit_word, zone_of
 from rhale_stats.arguments.words import shown, warn
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.meaning import BIASED, LARGE, TOO_FEW
-from rhale_stats.printing.text import cut_within, holds_model
+from rhale_stats.printing.text import cut_within, holds_model, in_lines
 from rhale_stats.schema.feature_result import Result
 from rhale_stats.schema.features import label_of, units_of, with_units
 
@@ -46,7 +47,7 @@ MISSING = "rows without a value,\nwith their interval"
 BAND, BIN_SPREAD = "± heterogeneity\n(comonotone)", "± heterogeneity\nin the bin"
 OWN_SPREAD = "± heterogeneity\nin bins of its own"
 BARS = "10, 50, 90 % of the\nrows in the bin"
-AT_LEVEL = "average effect\nat the level"
+AT_LEVEL, OF_LEVELS = "average effect\nat the level", ", of levels"
 # Suffix of intervals that include only the sampling of rows.
 GIVEN = ", model as given"
 # Texts after the level of an interval.
@@ -158,25 +159,41 @@ def handles_in(panels: Iterable[Axes]) -> dict[str, Any]:
 
 
 def figure_legend(
-    figure: Any, handles: Mapping[str, Any], texts: Iterable[str], n_columns: int, **how: Any
+    figure: Any, handles: Mapping[Any, Any], texts: Iterable[str], n_columns: int, **how: Any
 ) -> Any:
-    """A legend above all panels of a figure; only a constrained layout makes room for it there."""
+    """A legend above all panels of a figure; only a constrained layout makes room for it there.
+
+    It has fewer columns, and texts in more lines, where it would be wider than the figure.
+    """
     constrained = isinstance(figure.get_layout_engine(), ConstrainedLayoutEngine)
-    return figure.legend(
-        list(handles.values()),
-        list(texts),
-        loc="outside upper center" if constrained else "upper center",
-        ncols=n_columns,
-        frameon=False,
-        fontsize="small",
-        **how,
-    )
+    how = {"loc": "outside upper center" if constrained else "upper center", **how}
+    letters = int(figure.bbox.width * 72 / figure.dpi / LETTER) - MARK_LETTERS
+    lines = partial(in_lines, width=max(letters, NARROWEST_TITLE))
+    labels = ["\n".join(chain(*map(lines, text.split("\n")))) for text in texts]
+    how |= {"handles": list(handles.values()), "labels": labels}
+    how |= {"frameon": False, "fontsize": "small"}
+    while True:
+        legend = figure.legend(ncols=n_columns, **how)
+        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return legend
+        legend.remove()
+        n_columns -= 1
 
 
 def legend_as_drawn(panels: Sequence[Axes], n_columns: int) -> None:
-    """One legend of all panels: in the order from the first on, and each as it looks there."""
-    handles = handles_in([*panels, *panels[::-1]])
-    figure_legend(panels[0].figure, handles, handles, n_columns)
+    """One legend of all panels: in the order from the first on, and each as it looks there.
+
+    What bars and whiskers of levels share with the curves of other panels has two entries.
+    """
+    handles: dict[tuple[str, bool], Any] = {}
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault((label, isinstance(handle, Container)), handle)
+    texts = [
+        label + OF_LEVELS if of_levels and (label, False) in handles else label
+        for label, of_levels in handles
+    ]
+    figure_legend(panels[0].figure, handles, texts, n_columns)
 
 
 def draw_legend(panels: Iterable[Axes]) -> None:
@@ -195,12 +212,7 @@ def draw_legend(panels: Iterable[Axes]) -> None:
         texts = entries(list(handles))
         handles = {label: handles[label] for label in texts}
         spacing = {"handlelength": 1.8, "columnspacing": 1.5}
-        for n_columns in (4, 3, 2, 1):
-            legend = figure_legend(figure, handles, texts.values(), n_columns, **spacing)
-            legend.set_gid(OURS)
-            if legend.get_window_extent().width <= figure.bbox.width or n_columns == 1:
-                break
-            legend.remove()
+        figure_legend(figure, handles, texts.values(), 4, **spacing).set_gid(OURS)
 
 
 def entries(labels: Sequence[str]) -> dict[str, str]:
@@ -274,8 +286,9 @@ STYLE: Any = {
 }
 # Longer labels of a y axis are broken into lines, if possible before the unit.
 LABEL_LENGTH = 30
-# Width of a letter of a title in points, letters of the narrowest one, and its lines.
-LETTER, NARROWEST_TITLE, TITLE_LINES = 5.5, 12, 3
+# Width of a letter of a title in points, letters of the narrowest one, and its lines; letters that
+# have the place of a mark of the legend.
+LETTER, NARROWEST_TITLE, TITLE_LINES, MARK_LETTERS = 5.5, 12, 3, 6
 # Width of a digit of a tick in points, room between two ticks and length of a long one in digits.
 TICK_LETTER, BETWEEN_TICKS, MAX_STEPS, LONG_TICK = 5.5, 1.0, 7, 5
 # Narrowest of several panels in the place of one, in inches.
@@ -308,8 +321,8 @@ def several_panels(
         flat = flat_axes(made()) if ax is None else given_axes(ax, n_axes, which)
         panels = np.array(flat, dtype=object)
         yield panels
-        for panel in panels if ax is None else ():
-            leave_room(panel)
+        if ax is None:
+            leave_room(panels)
         if legend:
             draw_legend(panels)
 
@@ -515,7 +528,7 @@ def upright(text: str, units: str, most: int = LABEL_LENGTH) -> str:
     if len(text) + len(units) <= most:
         return with_units(text, units)
     lines = [text, f"[{units}]"] if units else [text]
-    return "\n".join(textwrap.fill(line, LABEL_LENGTH) for line in lines)
+    return "\n".join(part for line in lines for part in in_lines(line, LABEL_LENGTH))
 
 
 def pvalue_text(value: float) -> str:
@@ -535,16 +548,31 @@ def width_of(panel: Axes) -> float:
 def entitle(panel: Axes, text: str) -> None:
     """Write a title above a panel, in lines that are no wider than it."""
     width = max(int(width_of(panel) / LETTER), NARROWEST_TITLE)
-    lines = textwrap.wrap(cut_within(text, TITLE_LINES * width), width)
+    lines = in_lines(cut_within(text, TITLE_LINES * width), width)
     name_axes(panel, title="\n".join(lines))
 
 
-def leave_room(panel: Axes) -> None:
+def leave_room(panels: Panels) -> None:
     """Take fewer ticks along x where their numbers have so many digits that they would touch."""
-    axis, (low, high) = panel.xaxis, sorted(panel.get_xlim())
-    locator, formatter = axis.get_major_locator(), axis.get_major_formatter()
+    long = [panel for panel in panels if _has_long_ticks(panel)]
+    if long and (layout := long[0].figure.get_layout_engine()):
+        layout.execute(long[0].figure)  # what is written beside a panel makes it narrower
+    for panel in long:
+        _take_fewer_ticks(panel)
+
+
+def _has_long_ticks(panel: Axes) -> bool:
+    locator, formatter = panel.xaxis.get_major_locator(), panel.xaxis.get_major_formatter()
     if not (isinstance(locator, AutoLocator) and isinstance(formatter, ScalarFormatter)):
-        return
+        return False
+    texts = formatter.format_ticks(list(locator.tick_values(*sorted(panel.get_xlim()))))
+    # Matplotlib leaves room for shorter ones.
+    return max(map(len, texts)) >= LONG_TICK
+
+
+def _take_fewer_ticks(panel: Axes) -> None:
+    axis, (low, high) = panel.xaxis, sorted(panel.get_xlim())
+    formatter = axis.get_major_formatter()
     per_unit = width_of(panel) / (TICK_LETTER * (high - low))
     for n_steps in range(MAX_STEPS, 0, -1):
         locator = MaxNLocator(n_steps)
@@ -553,9 +581,7 @@ def leave_room(panel: Axes) -> None:
         longest = max(len(text) for text, x in zip(texts, places, strict=True) if x >= low)
         if (places[1] - places[0]) * per_unit >= longest + BETWEEN_TICKS:
             break
-    # Matplotlib leaves room for shorter ones.
-    if longest >= LONG_TICK:
-        axis.set_major_locator(locator)
+    axis.set_major_locator(locator)
 
 
 def date_axis(panel: Axes, units: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -22,7 +21,7 @@ from rhale_stats.drawing.curve import common_limits, draw_curve
 from rhale_stats.drawing.frame import HETEROGENEITY, HETEROGENEITY_FILL, Panels
 from rhale_stats.drawing.rows import RowsInBins, draw_rug, rows_of
 from rhale_stats.effects.intervals import with_own_intervals
-from rhale_stats.printing.text import output_text
+from rhale_stats.printing.text import in_lines, output_text
 from rhale_stats.regional.splits import ROOT_RULE
 from rhale_stats.regional.tables import LOSS_NAMES, loss_text, loss_units, rejected
 from rhale_stats.regional.trees import check_rows_of_tree, check_tree
@@ -227,7 +226,8 @@ def wrapped(rule: str, length: int) -> str:
             lines.append(condition)
     # A sign stays with its value.
     unbroken = [re.sub(r"([≤≥<>=≠]) ", rf"\1{UNBROKEN}", line) for line in lines]
-    return "\n".join(textwrap.fill(line, length) for line in unbroken).replace(UNBROKEN, " ")
+    broken = [part for line in unbroken for part in in_lines(line, length)]
+    return "\n".join(broken).replace(UNBROKEN, " ")
 
 
 def _panels(n_regions: int, *, everywhere: bool) -> list[Axes]:

@@ -170,7 +170,14 @@ def _of_axis(x: FloatArray, most: int, counts: FloatArray | None) -> _Places:
 def _along(
     request: ExplainRequest, observed: FloatArray, places: _Places, level: float
 ) -> dict[str, FloatArray]:
-    """Weighted means by place, with errors of the residual, by groups where there are some."""
+    """Weighted means by place, with intervals of the residual, by groups where there are some.
+
+    Where outcomes are 0 or 1, and rows are independent and count equally, the interval is Clopper
+    and Pearson's of the observed share, less the mean prediction as given. Else it is Student's t,
+    of the spread of the residuals. It would not hold the spread of outcomes that are all 0 or all 1
+    in a place: there it is Clopper and Pearson's in any case, of as many rows as there are groups,
+    or (sum of weights)² / sum of their squares.
+    """
     n = len(places.left)
     inside = places.number >= 0
     number, share = places.number[inside], request.share[inside]
@@ -199,12 +206,26 @@ def _along(
         se[units < 2] = np.nan
         half = intervals.student(level, np.maximum(units - 1, 1)) * se
         pvalue = 2 * special.stdtr(np.maximum(units - 1, 1), -(np.abs(average) / se))
+    ends = intervals.around(average, half)
+    predicted, n_obs = mean(request.predicted), np.bincount(number, counts, n)
+    if np.isin(observed, (0, 1)).all():
+        # Rounding leaves a share of all rows beside 1.
+        event_share = np.round(mean(observed), 12)
+        exact, n_rows = np.isin(event_share, (0, 1)), units.astype(float)
+        if request.groups is None:
+            squares = np.bincount(number, _of_units(share, None, counts)[0] ** 2, n)
+            n_rows = total**2 / np.where(total > 0, squares, np.nan)
+            exact |= np.isclose(n_rows, n_obs)
+        shifted = intervals.of_share(event_share, n_rows, level) - predicted[:, None]
+        ends = np.where(exact[:, None], shifted, ends)
+        of_share = intervals.share_pvalue(event_share, n_rows, predicted)
+        pvalue = np.where(exact, of_share, pvalue)
     return {
-        "n_obs": np.bincount(number, counts, n),
+        "n_obs": n_obs,
         "observed": mean(observed),
-        "predicted": mean(request.predicted),
+        "predicted": predicted,
         "residual": average,
-        "residual_ci": np.stack([average - half, average + half], axis=-1),
+        "residual_ci": ends,
         "pvalue": np.asarray(pvalue),
     }
 

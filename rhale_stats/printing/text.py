@@ -264,6 +264,13 @@ def cut_within(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1 - end]}{CUT}{text[-end:]}"
 
 
+def in_lines(text: str, width: int) -> list[str]:
+    """A text in lines, broken at spaces; words that are longer than a line are broken after "_"."""
+    lines = wrap(text, width, break_long_words=False)
+    piece = re.compile(rf".{{1,{width}}}$|.{{1,{width - 1}}}_|.{{1,{width}}}")
+    return [part for line in lines for part in piece.findall(line)]
+
+
 def first_lines(summary: Summary, most: int, more: Iterable[str]) -> Summary:
     """The largest lines of every table, with warnings below them, and ``more``."""
     tables, words = [], [*summary.words]

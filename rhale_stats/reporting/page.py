@@ -216,15 +216,16 @@ def _points(content: ReportContent) -> Section:
     note = (
         f"The report describes the predictions of the model, not causes. Intervals say how far a "
         f"number would move with another sample of rows; {model}. “Matters” means more than "
-        f"{number_text(content.threshold)}, {percent(content.attrs['matters'])} of the standard "
-        f"deviation of the {matters_of}. “Rows” are the cases in the data."
+        f"{content.least}, {percent(content.attrs['matters'])} of the standard deviation of the "
+        f"{matters_of}. “Rows” are the cases in the data."
     )
     return section("points", sentences=content.points, note=note)
 
 
 def _trust(content: ReportContent) -> Section:
-    names = ("rows", "mean predicted", "mean observed", "observed less predicted")
-    heads = [("prediction", False), *((name, True) for name in names)]
+    names = ("mean predicted", "mean observed", "observed less predicted")
+    heads = [(content.in_units("prediction"), False), ("rows", True)]
+    heads += [(content.in_units(name), True) for name in names]
     caption = "Rows sorted by prediction, in groups of equal size"
     tables = [ReportTable(caption, heads, content.calibration)]
     return section("trust", **content.trust, tables=tables)
@@ -238,12 +239,12 @@ def _which(content: ReportContent, pictured: tuple[ReportFeature, ...]) -> Secti
     hidden = sum((line.matters, line.rows_differ) == (HARDLY, YES) for line in lines)
     n_features = count_text(len(features), "feature")
     s = "s" if hidden == 1 else ""
-    answer = f"{matter} of {n_features} matter on average."
+    answer = f"{matter} of {n_features} {'matters' if matter == 1 else 'matter'} on average."
     if content.examined:
         answer = (
-            f"{n_in_data} of {n_features} have an average effect in the data. Changes are between "
-            f"the values below which 10 % and 90 % of the rows are; the picture shows sizes in the "
-            f"model."
+            f"{n_in_data} of {n_features} {'has' if n_in_data == 1 else 'have'} an average effect "
+            f"in the data. Changes are between the values below which 10 % and 90 % of the rows "
+            f"are; the picture shows sizes in the model."
         )
     elif hidden:
         answer += f" {hidden} more hardly matter{s} on average, but matter{s} for single rows."
@@ -300,24 +301,26 @@ def ranking(
         caption = f"The first {len(features)} features, the largest effects first"
     heads = ("feature", "from, to", *HEADS[content.examined])
     heads += ("rows differ?", "differ most by", "curve reliable?")
-    columns = [(head, head.startswith("change")) for head in heads]
+    changes = {head: content.in_units(head) for head in heads if head.startswith("change")}
+    columns = [(changes.get(head, head), head in changes) for head in heads]
     return ReportTable(caption, columns, lines, wide=True, link=link)
 
 
 def ranking_link(content: ReportContent) -> Link:
     """The table of features as CSV."""
-    records = list(map(record_of, content.features))
+    records = [record_of(feature, content.units) for feature in content.features]
     heads = list(records[0])
     return csv_link("features", heads, [[record[head] for head in heads] for record in records])
 
 
-def record_of(feature: ReportFeature) -> dict[str, Any]:
+def record_of(feature: ReportFeature, output_units: str) -> dict[str, Any]:
     """The facts of a feature by name."""
     line = feature.line
     return {
         "feature": line.feature,
         "label": line.label,
         "units": line.feature_units,
+        "output_units": output_units,
         "from_to": feature.usual,
         **_size_record("in_data", line.in_data_change, line.in_data_ci),
         "in_data_verdict": line.in_data,
@@ -352,10 +355,10 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
             "tree": {
                 "head": f"Groups of rows in which {feature.line.label} acts differently",
                 "branches": branches(feature.groups),
-                "panels": () if feature.levels else pictures.group_panels(feature),
+                "panels": () if feature.levels else pictures.group_panels(feature, content),
             },
             "rules": [group.rule for group in _with_values(feature)],
-            "table": values_table(feature),
+            "table": values_table(feature, content),
         }
         for k, feature in enumerate(pictured)
     ]
@@ -376,10 +379,11 @@ def _features(content: ReportContent, pictured: tuple[ReportFeature, ...], n_ope
     return section("features", answer=answer, features=parts, rest=rest)
 
 
-def values_table(feature: ReportFeature) -> ReportTable:
+def values_table(feature: ReportFeature, content: ReportContent) -> ReportTable:
     """The values of a picture, also as CSV."""
     curve = feature.curve
-    heads = [feature.shown, "effect", f"{feature.band}, lower", "upper", pictures.ROWS_TITLE]
+    heads = [feature.shown, content.in_units("effect"), f"{feature.band}, lower", "upper"]
+    heads.append(pictures.ROWS_TITLE)
     columns: list[Any] = [curve.y, curve.low, curve.high, rows_near(feature)]
     for group in _with_values(feature):
         heads.append(group.rule)
@@ -471,7 +475,7 @@ def everything(content: ReportContent) -> dict[str, Any]:
     features = {}
     for feature in content.features:
         curve = feature.curve
-        features[feature.line.feature] = record_of(feature) | {
+        features[feature.line.feature] = record_of(feature, content.units) | {
             "headline": feature.headline,
             "sentences": feature.sentences,
             "x": feature.levels or curve.x,
@@ -494,6 +498,7 @@ def everything(content: ReportContent) -> dict[str, Any]:
         }
     return {
         "output": content.output,
+        "output_units": content.units,
         "rows": int(content.attrs["n_rows"]),
         "threshold": content.threshold,
         "level": content.level,

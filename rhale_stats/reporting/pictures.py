@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,7 +18,7 @@ from rhale_stats.answers.sentences import FIVE_DIGITS, axis_texts, percent
 from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
-from rhale_stats.printing.text import count_text
+from rhale_stats.printing.text import count_text, in_lines
 from rhale_stats.reporting.reading import (
     MINUS,
     Group,
@@ -35,6 +34,8 @@ from rhale_stats.reporting.reading import (
 # Widths of letters at the font size of the pictures, in wide sans-serif fonts: most, capitals, and
 # the widest.
 LETTER, CAPITAL, WIDE_LETTER = 7.8, 10.0, 13.0
+# Room left of a number, in pixels: its minus and digits are wider than most letters.
+SPARE = 6.0
 CUT = "…"
 Stretches: TypeAlias = Sequence[tuple[float, float]]
 # Steps of ticks that people count in.
@@ -116,7 +117,8 @@ def text_width(text: str) -> float:
 def wrapped(text: str, room: float) -> list[str]:
     """A text in one row or two of a width in pixels, cut beyond."""
     most = max(int(room * len(text) / max(text_width(text), 1.0)), 2)
-    return textwrap.wrap(text, most, max_lines=2, placeholder=CUT, break_on_hyphens=False) or [""]
+    first, *rest = in_lines(text, most) or [""]
+    return [first, f"{rest[0][: most - 1]}{CUT}"] if len(rest) > 1 else [first, *rest]
 
 
 def runs(present: NDArray[np.bool_]) -> list[slice]:
@@ -136,6 +138,8 @@ class Drawing:
         self.width, self.height = width, height
         self._parts: list[str] = []
         self._bars: dict[str, int] = {}
+        # By how much texts reach beyond the left edge.
+        self.overhang = 0.0
         # Pixels of the places of which there are values, and along which side they lie.
         self.places: FloatArray = np.zeros(0)
         self.along = "x"
@@ -190,6 +194,8 @@ class Drawing:
 
     def text(self, kind: str, x: float, y: float, text: str) -> None:
         """A text; ``kind`` says whether x is its start, middle or end."""
+        if kind == "end":
+            self.overhang = max(self.overhang, text_width(text) + SPARE - x)
         named = f' class="{kind}"' if kind else ""
         self._parts.append(f'<text{named} x="{_at(x)}" y="{_at(y)}">{escape(text)}</text>')
 
@@ -236,6 +242,8 @@ COLUMNS = 40
 ABOVE, STRIP, ROWS, LINE, GAP = 250.0, 120.0, 34.0, 34.0, 30.0
 # The first four groups have marks of their own.
 MAX_GROUPS = 4
+# Left margin of a curve where the numbers beside it are short.
+LEFT = 44.0
 ROWS_TITLE = "Rows"
 
 
@@ -335,7 +343,13 @@ def of_feature(feature: ReportFeature, least: float, width: float) -> Drawing:
         return of_difference(feature, width, least, *feature.difference)
     if feature.levels:
         return of_levels(feature, width, least)
-    return of_curve(feature, width, least)
+    return with_room(partial(of_curve, feature, width, least))
+
+
+def with_room(draw: Callable[[float], Drawing]) -> Drawing:
+    """A drawing with a left margin as wide as the longest number beside it."""
+    drawing = draw(LEFT)
+    return draw(LEFT + drawing.overhang) if drawing.overhang else drawing
 
 
 def of_difference(
@@ -372,9 +386,8 @@ def _about(curve: PictureCurve, least: float) -> FloatArray:
     return np.array([0.0, middle - least / 2, middle + least / 2])
 
 
-def of_curve(feature: ReportFeature, width: float, least: float) -> Drawing:
+def of_curve(feature: ReportFeature, width: float, least: float, left: float) -> Drawing:
     """A curve with its band; below it single rows, outcomes, and how many rows there are."""
-    left = 50.0 if width > NARROW else 44.0
     drawing = Drawing(width, 0.0)
     across = spanning(feature.curve.x, left, width - 12, room=0.0)
     drawing.places = across(feature.curve.x)
@@ -486,9 +499,11 @@ def _counts(drawing: Drawing, feature: ReportFeature, across: Scale, top: float)
     drawing.steps("count", across(ends), top + ROWS - height, top + ROWS)
 
 
-def of_group(group: Group, feature: ReportFeature, number: int, width: float) -> Drawing:
+def of_group(
+    group: Group, feature: ReportFeature, number: int, width: float, left: float
+) -> Drawing:
     """The curve of a group beside that of all rows."""
-    left, top, height = 44.0, 8.0, 120.0
+    top, height = 8.0, 120.0
     drawing = Drawing(width, top + height + 24)
     curves = [feature.curve, *(leaf.curve for leaf in feature.leaves)]
     across = spanning(feature.curve.x, left, width - 10, room=0.0)
@@ -580,19 +595,17 @@ def overview_picture(
         f"rows {number_text(line.row_spread)}."
         for line in (feature.line for feature in features[:MAX_VALUES])
     )
-    alt = (
-        f"Dot chart of {count_text(len(features), 'feature')}. {first} All values are in the table "
-        f"below."
-    )
+    chart = content.in_units(f"Dot chart of {count_text(len(features), 'feature')}")
+    alt = f"{chart}. {first} All values are in the table below."
     texts = {
         "average": "on average: standard deviation of the average curve over the rows",
         "rows": "single rows: how far their curves are from the average curve",
-        "small": f"below {number_text(content.threshold)}: hardly matters",
+        "small": f"below {content.least}: hardly matters",
     }
     key = tuple((mark_of(kind).swatch(), text) for kind, text in texts.items())
     caption = (
-        f"How much each feature moves the predictions: on average, and differently for single "
-        f"rows, with {percent(content.level)} intervals."
+        f"{content.in_units('How much each feature moves the predictions')}: on average, and "
+        f"differently for single rows, with {percent(content.level)} intervals."
     )
     draw = partial(overview, features, content.threshold)
     if in_notebook:
@@ -627,7 +640,7 @@ def largest_picture(feature: ReportFeature, content: ReportContent) -> Picture:
     drawing = of_feature(alone, 4 * content.threshold, NARROW)
     drawing.places = drawing.places[:0]
     shape = feature.line.shape
-    caption = f"{feature.shown}: {shape}" if shape else feature.shown
+    caption = (f"{feature.shown}: {shape}" if shape else feature.shown) + content.effect_in
     return _panel(anchor, drawing, typeset(caption), described(alone, content))
 
 
@@ -702,7 +715,7 @@ def small_feature(feature: ReportFeature, content: ReportContent) -> Picture:
     return Picture(_curve_caption(feature, content), drawn.named("narrow", alt))
 
 
-def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
+def group_panels(feature: ReportFeature, content: ReportContent) -> tuple[Picture, ...]:
     """A small picture for each group of rows."""
     panels, places = [], places_of(feature)
     for number, group in enumerate(feature.leaves):
@@ -713,9 +726,9 @@ def group_panels(feature: ReportFeature) -> tuple[Picture, ...]:
         highest, lowest = (
             f"{number_text(float(y[k]))} at {places[k]}" for k in (np.nanargmax(y), np.nanargmin(y))
         )
-        alt = f"Line chart. Highest {highest}, lowest {lowest}."
-        rows = rows_text(group.n_rows)
-        caption = f"{group.rule} ({rows}). The thin line is the average of all rows."
-        drawing = of_group(group, feature, number, PANEL)
+        alt = f"{content.in_units('Line chart')}. Highest {highest}, lowest {lowest}."
+        rows = f"{rows_text(group.n_rows)}){content.effect_in}"
+        caption = f"{group.rule} ({rows}. The thin line is the average of all rows."
+        drawing = with_room(partial(of_group, group, feature, number, PANEL))
         panels.append(_panel(anchor, drawing, caption, alt))
     return tuple(panels)

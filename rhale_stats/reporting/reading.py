@@ -25,6 +25,7 @@ from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
+from rhale_stats.schema.features import with_units
 from rhale_stats.schema.levels import NOMINAL, level_names
 from rhale_stats.schema.variables import OUTPUT_UNITS
 
@@ -183,7 +184,21 @@ class ReportContent:
     @property
     def shown(self) -> str:
         """The output, and its units."""
-        return f"{self.output} [{self.units}]" if self.units else self.output
+        return self.in_units(self.output)
+
+    def in_units(self, text: str) -> str:
+        """A head or title of numbers in the units of the output, with these."""
+        return with_units(text, self.units)
+
+    @property
+    def effect_in(self) -> str:
+        """What is added to the caption of a small picture."""
+        return f"; effect in {self.units}" if self.units else ""
+
+    @property
+    def least(self) -> str:
+        """The threshold, above which an effect matters, with its units."""
+        return f"{number_text(self.threshold)} {self.units}".rstrip()
 
 
 # --- how it is read -------------------------------------------------------------------------------
@@ -458,7 +473,8 @@ def _outcome(tree: xr.DataTree, feature: str) -> dict[str, Any]:
 
 def _trust(attrs: Attrs) -> dict[str, Any]:
     """Scores of the model, first what holds for new rows, and sentences about it."""
-    notes = {"mae": str(attrs.get("output_units", "")), "bias": "mean of predicted less observed"}
+    units, about_bias = str(attrs.get("output_units", "")), "mean of predicted less observed"
+    notes = {"mae": units, "bias": f"{units}, {about_bias}" if units else about_bias}
     two_decimals = "{:.2f}".format
     texts: dict[str, Callable[[float], str]] = {"r2": two_decimals, "auc": two_decimals}
     stats = []

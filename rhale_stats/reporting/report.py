@@ -29,6 +29,8 @@ from rhale_stats.schema.features import positions_of
 from rhale_stats.schema.parts import over_outputs
 from rhale_stats.schema.validation import validated
 
+# Endings of the file; without one it is written as named.
+ENDINGS = ("", ".html", ".htm")
 # Languages of the texts.
 LANGUAGES = ("en",)
 # Features in the picture and the table, and those whose curves are drawn.
@@ -216,7 +218,8 @@ def report(
     tree : DataTree
         What `explain` returned, or ``xarray.open_datatree`` read.
     path : path
-        The file to write, such as ``"report.html"``. Its folder must exist.
+        The file to write, such as ``"report.html"``, with the ending .html or .htm, or without one.
+        Its folder must exist.
     title : str, optional
         Title of the report. By default the question that it answers.
     features : name, number, or sequence of them, optional
@@ -256,7 +259,8 @@ def report(
     TypeError
         ``tree`` is no DataTree, or another argument is of the wrong type.
     ValueError
-        ``tree`` was not made by `explain`, or the language is not known.
+        ``tree`` was not made by `explain`, the language is not known, or ``path`` has the ending of
+        another kind of file.
 
     Notes
     -----
@@ -333,6 +337,11 @@ def _target(path: str | os.PathLike[str], *, overwrite: bool) -> Path:
     if target.is_dir():
         raise IsADirectoryError(
             f"path must be a file, such as 'report.html'; {str(target)!r} is a folder."
+        )
+    if target.suffix.lower() not in ENDINGS:
+        raise ValueError(
+            f"path must end in .html; got {target.name!r}. Name it "
+            f"{target.with_suffix('.html').name!r}; a browser prints the report as PDF."
         )
     if target.exists() and not overwrite:
         raise FileExistsError(

@@ -723,3 +723,15 @@ def test_draws_of_nothing_have_no_ends():
     ends = intervals.equal_tailed(np.full((5, 2, 3), np.nan), 0.9)
     assert ends.shape == (2, 3, 2)
     assert np.isnan(ends).all()
+
+
+def test_shares_as_scipy_has_them():
+    n, count = np.array([89, 89, 89, 1]), np.array([0, 89, 7, 1])
+    ends = intervals.of_share(count / n, n, 0.95)
+    found = intervals.share_pvalue(count / n, n, np.full(4, 0.08))
+    for k in range(4):
+        test = stats.binomtest(count[k], n[k], 0.08)
+        assert_allclose(ends[k], test.proportion_ci(0.95, "exact"), rtol=1e-9)
+        sides = [stats.binomtest(count[k], n[k], 0.08, side).pvalue for side in ("less", "greater")]
+        assert found[k] == pytest.approx(min(2 * min(sides), 1))
+    assert np.isnan(intervals.of_share(np.array([NAN]), np.array([3.0]), 0.95)).all()

@@ -44,7 +44,7 @@ def test_curves_of_two_results_in_colours():
         marks = line_of(panels[2], name)[1]
         assert_allclose(marks, effect["curve"].sel(feature="k").values[: len(marks)])
     texts = [text.get_text() for text in panels[0].figure.legends[0].get_texts()]
-    assert texts == ["young", "old"]
+    assert texts[:2] == ["young", "old"]
 
 
 def test_dimensions_of_one_result():
@@ -55,7 +55,8 @@ def test_dimensions_of_one_result():
     panels = rs.plots.curves(effect)
     assert len(panels) == 2
     # More than four have their names at the ends of the lines.
-    assert not panels[0].figure.legends
+    (legend,) = panels[0].figure.legends
+    assert len(legend.get_texts()) == 1
     names = [t for t in panels[-1].texts if t.get_text() in "01234"]
     assert len(names) == 5
     low = sorted(float(one.xy[1]) for one in names)
@@ -130,7 +131,7 @@ def test_by_another_column():
     mixed = X["age"].sample(frac=1, random_state=0)
     (halves,) = rs.plots.curves(local, by=mixed)
     texts = [text.get_text() for text in halves.figure.legends[0].get_texts()]
-    assert [text[:5] for text in texts] == ["age ≤", "age >"]
+    assert [text[:5] for text in texts[:2]] == ["age ≤", "age >"]
     with pytest.raises(ValueError, match="by needs local effects"):
         rs.plots.curves(rs.rhale(local), by=X["k"])
     with pytest.raises(ValueError, match="by must have 2 to 10 levels"):

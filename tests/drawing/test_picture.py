@@ -10,11 +10,32 @@ import pytest
 import seaborn as sns
 import statsmodels.formula.api as smf
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 import rhale_stats as rs
 from rhale_stats.drawing.frame import STYLE
 
 N = 200
+
+
+LONG, AREA = "neighbourhood_of_the_property", "living_area_in_m2"
+
+
+@pytest.fixture(scope="module")
+def regions():
+    """Local effects and a tree whose rules are long."""
+    rng = np.random.default_rng(0)
+    places = rng.choice(["Old town", "Harbour", "Riverside", "North hill"], 800)
+    X = pd.DataFrame({"x": rng.uniform(-1, 1, 800), AREA: rng.uniform(30, 300, 800), LONG: places})
+
+    def model(X):
+        slope = np.where(X[AREA] > 150, 3, -1) * np.where(
+            X[LONG].isin(["Harbour", "Old town"]), 2, 1
+        )
+        return (X["x"] * slope).to_numpy()
+
+    local = rs.local_effects(model, X, features=["x"])
+    return local, rs.regions(local, "x", conditioning=X)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +113,7 @@ def test_names_of_results_are_curves_in_the_same_panels(results):
     panels = rs.plot({"PDP": results["profile"], "ALE": results["ale"]})
     assert [panel.get_title() for panel in panels] == ["a", "b", "c"]
     texts = [text.get_text() for text in panels[0].figure.legends[0].get_texts()]
-    assert texts == ["PDP", "ALE"]
+    assert texts[:2] == ["PDP", "ALE"]
 
 
 def test_one_axes_holds_all_panels(results):
@@ -171,7 +192,10 @@ def test_the_style_is_that_of_seaborn():
 def test_numbers_of_ticks_do_not_touch(scale, shift):
     x = shift + scale * np.random.default_rng(0).lognormal(size=(300, 7))
     effect = rs.rhale(lambda X: (X - shift).sum(axis=1) / scale, x)
-    panels = rs.plot(effect).ravel()
+    assert_ticks_are_apart(rs.plot(effect))
+
+
+def assert_ticks_are_apart(panels):
     panels[0].figure.draw_without_rendering()
     for panel in panels:
         low, high = panel.get_xlim()
@@ -182,3 +206,62 @@ def test_numbers_of_ticks_do_not_touch(scale, shift):
         ]
         assert len(boxes) >= 2
         assert all(a.x1 + 1 < b.x0 for a, b in pairwise(boxes))
+
+
+def test_numbers_do_not_touch_where_a_text_stands_beside_the_panel():
+    X = pd.DataFrame(np.random.default_rng(0).uniform(0, 1, (300, 2)), columns=[LONG, AREA])
+    found = rs.explain(lambda X: 3e5 * X[LONG] * (2 * X[AREA] - 0.5), X, rng=0, progress=False)
+    assert_ticks_are_apart([found.plot()])
+
+
+def assert_legend_fits(panels):
+    figure = panels[0].figure
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert all(panel.get_window_extent().y1 < box.y0 for panel in panels)
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_legends_are_no_wider_than_the_figure(regions):
+    local, tree = regions
+    texts = assert_legend_fits(rs.plot(rs.regional_rhale(local, tree)))
+    assert len(texts) == 5
+    assert all("\nneighbourhood_of_the_property" in text for text in texts[:4])
+    many = {f"{LONG} = {k}": rs.pdp(lambda X: X[:, 0], np.eye(9)[:, :2]) for k in range(6)}
+    assert len(assert_legend_fits(rs.plot(many))) == 7
+
+
+@pytest.mark.parametrize("columns", ["xk", "kx"])
+def test_the_legend_has_the_marks_of_curves_and_of_levels(columns):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=200), "k": rng.choice(list("ab"), 200)})[[*columns]]
+    profile = rs.pdp(lambda X: X["x"] * (X["k"] == "a") + (X["k"] == "a"), X)
+    texts = assert_legend_fits(rs.plot(profile, list(columns)))
+    names = {"± spread", "partial dependence", "± standard error"}
+    assert set(texts) == names | {f"{name}, of levels" for name in names}
+
+
+def test_legends_say_which_interval_is_drawn(results, regions):
+    local, tree = regions
+    effect = rs.confint(results["ale"], level=0.9)
+    for result in (results["outputs"], {"a": effect, "b": effect}, rs.regional_rhale(local, tree)):
+        level = 90 if isinstance(result, dict) else 95
+        *_, last = assert_legend_fits(rs.plot(result))
+        assert " ".join(last.split()) == f"{level} % interval, pointwise, model as given"
+
+
+def test_names_are_broken_at_their_parts(regions):
+    local, tree = regions
+    titles = [panel.get_title() for panel in rs.plots.regions(tree, rs.regional_rhale(local, tree))]
+    boxes = rs.plot(tree).findobj(Text)
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 3)), columns=[LONG, AREA, 2 * LONG])
+    titles += [panel.get_title() for panel in rs.plot(rs.ale(lambda X: X.sum(axis=1), X))]
+    found = [text for text in [*titles, *(box.get_text() for box in boxes)] if "neigh" in text]
+    assert len(found) > 6
+    assert all("neighbourhood_of_the_\nproperty" in text for text in found)
+    # Names that are too long for a line are cut.
+    panel = rs.plots.summary(rs.explain(lambda X: X.sum(axis=1), X, rng=0, progress=False))
+    assert any("neighbourhood_o…" in tick.get_text() for tick in panel.get_yticklabels())

@@ -656,3 +656,31 @@ def test_intervals_by_frequencies_are_those_of_rows_written_out():
     expected = rs.explain(model, X.loc[X.index.repeat(counts)].reset_index(drop=True), **options)
     for name in ("importance_ci", "row_spread_ci"):
         np.testing.assert_allclose(found["answers"][name], expected["answers"][name], rtol=1e-6)
+
+
+def test_shares_of_none_have_an_interval():
+    """Where no outcome was 1, the interval had the spread of the predictions alone."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 600)})
+
+    def predicted(X):
+        return 0.03 + 0.3 * np.maximum(X["a"], 0)
+
+    y = ((rng.uniform(size=600) < predicted(X)) & (X["a"] > 0)).astype(int)
+    for options, n in (
+        ({}, 30),
+        ({"weights": np.tile([2.0, 4.0], 300)}, 27),
+        ({"weights": np.full(600, 2), "weight_kind": "frequency"}, 60),
+        ({"groups": np.arange(600) // 3}, 24),
+    ):
+        tree = rs.explain(predicted, X, y, rng=0, progress=False, **options)
+        places = tree["outcome"].to_dataset().isel(feature=0)
+        none = places.isel(place=places["observed"].values == 0)
+        assert none.sizes["place"] > 5
+        low, high = none["residual_ci"].transpose("ci_bound", "place").values
+        np.testing.assert_allclose(low, -none["predicted"])
+        # 1 - 0.025 ** (1 / n) is the largest share that no event in n rows does not exclude.
+        limit = stats.binomtest(0, n).proportion_ci(0.95, "exact").high
+        np.testing.assert_allclose(high + none["predicted"], limit, rtol=0.25)
+        # At 3 % no event is likely.
+        assert (none["residual_pvalue_adjusted"] == 1).all()

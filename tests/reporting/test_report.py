@@ -124,6 +124,39 @@ def test_a_saved_explanation_gives_the_same_report(explained, html, tmp_path):
     assert rs.report(again, tmp_path / "again.html").read_text(encoding="utf-8") == html
 
 
+@pytest.fixture(scope="module")
+def chances(tmp_path_factory):
+    """Probabilities of rare cases and their report as text; the model is too high above 0."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, 900)})
+    y = (rng.uniform(size=900) < 0.02).astype(int)
+    tree = rs.explain(lambda X: 0.02 + 0.3 * np.maximum(X["a"], 0), X, y, rng=0, progress=False)
+    page = Elements(
+        rs.report(tree, tmp_path_factory.mktemp("report") / "r.html").read_text("utf-8")
+    )
+    return tree, page, " ".join(page.texts["main"][0].split())
+
+
+def test_percentage_points_are_named(chances):
+    tree, page, text = chances
+    points = "[percentage points]"
+    heads = ["prediction", "mean predicted", "mean observed", "change in the model", "effect"]
+    assert {f"{head} {points}" for head in heads} <= set(page.texts["th"])
+    for part in (
+        "percentage points, mean of predicted less observed",
+        "percentage points, 5 % of the standard deviation",
+        "percentage points: hardly matters",
+        f"moves the predictions {points}: on average",
+        "a: rises; effect in percentage points",
+        "1 of 1 feature matters on average.",
+    ):
+        assert part in text
+    # The largest residual is that of the highest predictions.
+    largest = 100 * np.abs(tree["outcome"]["residual"].values).max()
+    (off,) = re.findall(r"The model is off between \S+ and \S+ by −([\d.]+)", text)
+    assert float(off) == pytest.approx(largest, rel=0.01)
+
+
 def test_features_and_parts_that_are_open(explained, tmp_path):
     def opened(**options):
         path = rs.report(explained, tmp_path / "r.html", overwrite=True, **options)
@@ -271,7 +304,7 @@ def test_tables_as_csv_and_latex(explained, page, tmp_path):
     np.testing.assert_allclose(frame["importance"], expected[frame.index])
     values = pd.read_csv(folder / "line.csv")
     effect = explained["effect"].sel(feature="line")["curve"].dropna("edge")
-    np.testing.assert_allclose(values["effect"], effect)
+    np.testing.assert_allclose(values["effect [kg]"], effect)
     tex = (folder / "features.tex").read_text(encoding="utf-8")
     assert tex.count("\\\\") == 1 + len(features)
     assert "\\toprule" in tex
@@ -304,6 +337,22 @@ def test_a_wide_band_does_not_flatten_the_rest():
 def test_the_largest_effects_stand_before_the_first_table(html):
     pictures = html.partition('id="which"')[2].partition("<table")[0]
     assert re.findall(r'id="(f-\d+-first)-caption"', pictures) == [f"f-{k}-first" for k in range(3)]
+
+
+def test_long_numbers_have_room(tmp_path):
+    """Of effects of 100,000s the first digits were beyond the left edge of the picture."""
+    X = pd.DataFrame(np.random.default_rng(0).uniform(30, 200, (300, 2)), columns=["area", "g"])
+    tree = rs.explain(
+        lambda X: 2000 * X["area"] * np.where(X["g"] > 100, 1, -1), X, rng=0, progress=False
+    )
+    html = rs.report(tree, tmp_path / "a.html").read_text(encoding="utf-8")
+    kinds = set()
+    for kind, picture in re.findall(r'<svg class="pic (\w+)"(.*?)</svg>', html, re.DOTALL):
+        kinds.add(kind)
+        for x, text in re.findall(r'<text class="end" x="([\d.-]+)"[^>]*>([^<]*)<', picture):
+            # A digit is up to 8.3 pixels wide, a minus 11.
+            assert float(x) >= 8.3 * len(re.sub("[,−]", "", text)) + 11 * text.count("−"), text
+    assert kinds == {"wide", "narrow", "panel"}
 
 
 # --- structure ------------------------------------------------------------------------------------
@@ -380,6 +429,7 @@ def test_files_are_not_replaced_unasked(explained, tmp_path):
     rs.report(explained, str(path), overwrite=True)
     assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert [one.name for one in tmp_path.iterdir()] == ["r.html"]
+    assert rs.report(explained, tmp_path / "report") == tmp_path / "report"
 
 
 @pytest.mark.parametrize(
@@ -388,6 +438,7 @@ def test_files_are_not_replaced_unasked(explained, tmp_path):
         ({"path": "nowhere/r.html"}, FileNotFoundError, "path must be in a folder that exists"),
         ({"path": "."}, IsADirectoryError, "path must be a file"),
         ({"path": 3}, TypeError, "path must be the path of a file"),
+        ({"path": "a.pdf"}, ValueError, "path must end in .html; got 'a.pdf'. Name it 'a.html'"),
         ({"features": "nothing"}, KeyError, "nothing"),
         ({"lang": "xx"}, ValueError, "lang must be one of 'en'"),
         ({"open_features": -1}, ValueError, "open_features must"),
