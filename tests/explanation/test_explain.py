@@ -366,6 +366,18 @@ def test_dates():
     assert facts(found, "highest_at")["day"].startswith("2020-07")
 
 
+def test_dates_have_no_unit_and_durations_are_days():
+    days = pd.date_range("2020-01-01", periods=200)
+    few = pd.to_timedelta(np.arange(200) % 4, unit="D")
+    X = pd.DataFrame({"day": days, "few": few, "many": few * (np.arange(200) // 4)})
+    one = pd.Timedelta(days=1)
+    found = quick(lambda X: (X["day"] - days[0] + X["few"] * 50 + X["many"]) / one, X)
+    text = str(rs.summary(found)).replace("\n", " ")
+    assert "day from 2020-01-20 to 2020-06-28: +" in text
+    assert "few from 0 to 3 days: +" in text
+    assert re.search(r"many from 0 to \d+ days: \+", text)
+
+
 @pytest.mark.thorough
 def test_columns_that_say_nothing_are_left_out():
     X = table(200).assign(constant=1.0, name=[f"row {k}" for k in range(200)])
