@@ -495,7 +495,26 @@ def test_an_output_is_named_after_the_outcome(explained):
 def test_the_call_is_kept(explained):
     call = explained.attrs["call"]
     assert call.startswith("rs.explain(model, X, y, features=['line', 'turned'")
-    assert "rng=0)" in call
+    assert "rng=0" in call
+
+
+def test_the_call_makes_the_numbers_again():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    X[:, 2] = rng.integers(0, 20, 200)
+    y, weights = X[:, 0] + X[:, 1] > rng.normal(size=200), rng.uniform(1, 2, 200)
+    model = LogisticRegression().fit(X, y)
+    for options in (
+        {"scale": "logit", "categorical": [2], "level": 0.8, "rng": 3},
+        {"weights": weights, "percentiles": (5, 95), "keep_local": True, "budget": None},
+        {"output": False, "y": y, "outcome": False, "held_out": True, "batch_rows": 64},
+    ):
+        found = rs.explain(model, X, progress=False, **options)
+        again = eval(found.attrs["call"].removesuffix(")") + ", progress=False)")
+        for name, group in found.children.items():
+            xr.testing.assert_equal(group.to_dataset(), again[name].to_dataset())
+        assert again.attrs["call"] == found.attrs["call"]
+        assert again.attrs["held_out"] == found.attrs["held_out"]
 
 
 # --- no false sentence ----------------------------------------------------------------------------
