@@ -97,8 +97,9 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     heads = _heads(table, TESTED | SIZES, attrs["adjust"])
     lines = table_lines(table, heads)
     rules = dict.fromkeys(str(attrs[key]) for key in ("bin_rule", "bin_rule_b") if key in attrs)
+    bins = re.sub(r"\([^)]*\)", "", " and ".join(rules))
     cells = [
-        ["Rows:", rows_of(attrs), "Bins:", re.sub(r"\([^)]*\)", "", " and ".join(rules))],
+        ["Rows:", rows_of(attrs), *(("Bins:", bins) if rules else ("", ""))],
         ["Uncertainty:", uncertainty(str(attrs["source"])), "", ""],
     ]
     intervals = [
@@ -115,7 +116,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
         *because(table["term"].tolist(), reasons_of(table)),
         f"Null hypothesis: {attrs['null']}.",
         *intervals,
-        bins_note(attrs),
+        *([bins_note(attrs)] if rules else []),
     ]
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
