@@ -243,7 +243,7 @@ def tidy(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
 
 def _lines(row: Row, *, levels: bool) -> pd.DataFrame:
     """The points of one feature; ``levels``: with their levels, empty where it has an axis."""
-    x = shown_values(row.z, units_of(row.dataset, 0))
+    x = row.z if row.levels else shown_values(row.z, units_of(row.dataset, 0))
     lines: dict[str, Any] = {"term": [row.name] * len(row.z)}
     if levels:
         lines["level"] = row.levels or [""] * len(row.z)

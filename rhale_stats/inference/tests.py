@@ -22,7 +22,7 @@ from rhale_stats.printing.text import (
     with_facts,
 )
 from rhale_stats.schema.dimensions import PARTS
-from rhale_stats.schema.features import feature_names, units_in, units_of_all
+from rhale_stats.schema.features import axis_units, feature_names
 from rhale_stats.schema.notes import PrintedTable, Summary
 
 COLUMNS = (
@@ -48,9 +48,9 @@ def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:
     names = [name for name in COLUMNS if name in test]
     table = {"term": feature_names(test), **{name: test[name].values for name in names}}
     if "largest_at" in table:
-        places = zip(test["largest_at"].values, units_of_all(test), strict=True)
-        shown = [pd.Series(shown_values(np.array([place]), units)) for place, units in places]
-        table["largest_at"] = pd.concat(shown, ignore_index=True)
+        rows = [test.isel(feature=[number]) for number in range(test.sizes["feature"])]
+        shown = [shown_values(r["largest_at"].values, axis_units(r.squeeze())) for r in rows]
+        table["largest_at"] = pd.concat(list(map(pd.Series, shown)), ignore_index=True)
     if "size_ci" in test:
         low, high = test["size_ci"].transpose(..., "ci_bound").values.T
         table |= {"size_low": low, "size_high": high}
@@ -67,7 +67,7 @@ def tidy(test: xr.Dataset, level: float) -> pd.DataFrame:
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)
         has_place = row["grid_value"].notnull().values
-        x = shown_values(row["grid_value"].values[has_place], units_in(row))
+        x = shown_values(row["grid_value"].values[has_place], axis_units(row))
         columns = {"term": name, "x": x}
         frames.append(pd.DataFrame(columns | difference_columns(row, (has_place,))))
     return pd.concat(frames, ignore_index=True)

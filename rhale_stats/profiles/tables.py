@@ -37,6 +37,7 @@ from rhale_stats.profiles.data import (
 )
 from rhale_stats.profiles.inference import degrees_of
 from rhale_stats.schema.features import (
+    axis_units,
     feature_names,
     feature_position,
     given_feature,
@@ -132,7 +133,7 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
     frames = []
     for name in feature_names(profile):
         row = one_profile(profile, name)
-        x = shown_values(row["grid_value"].values, units_in(row))
+        x = shown_values(row["grid_value"].values, axis_units(row))
         lines: dict[str, object] = {"term": name, "x": x}
         if "level" in row.coords:
             texts = levels_in(row) or [""] * row.sizes["grid"]

@@ -215,6 +215,18 @@ def test_rows_of_dates_have_dates(zone):
     assert_allclose(at, rs.predict(profile, at["x"], "day"))
 
 
+def test_numbers_of_levels_that_are_dates_stay_numbers():
+    days = pd.to_datetime(["2024-01-01", "2024-01-02 12:00", "2024-01-03"] * 20, format="mixed")
+    X = pd.DataFrame({"day": days, "x": np.arange(60.0)})
+    effect = rs.ale(lambda X: X["day"].dt.day * X["x"], X, "day", categorical=["day"])
+    assert effect["level"].values.ravel().tolist() == ["2024-01-01", str(days[1]), "2024-01-03"]
+    test = rs.compare(effect, effect)
+    assert rs.tidy(test)["x"].tolist() == [0, 1, 2]
+    assert rs.glance(test)["largest_at"].tolist() == [0]
+    at = rs.predict(effect, days[:2], "day")
+    np.testing.assert_array_equal(at, effect["curve"].values[0, :2])
+
+
 @pytest.mark.parametrize("make", [rs.ale, rs.pdp])
 def test_places_on_an_axis_of_dates_are_dates(make):
     days = pd.date_range("2024-01-01", periods=61)
