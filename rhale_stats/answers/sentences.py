@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from rhale_stats.arguments.times import are_dates, date_texts
+from rhale_stats.arguments.times import are_dates, date_texts, units_after
 from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import permutation_text
@@ -360,7 +360,7 @@ def between(line: AnswerLine) -> str:
     """The usual values of a feature, ``age from 21 to 64 years``; its name where there are none."""
     if not line.usual_to:
         return line.label
-    units = f" {line.feature_units}" if line.feature_units else ""
+    units = units_after(line.feature_units)
     return f"{line.label} from {line.usual_from} to {line.usual_to}{units}"
 
 

@@ -261,9 +261,20 @@ check_order = listed_or(
 def check_features(parameter: str, value: object) -> None:
     """Raise ``TypeError`` unless ``value`` is a feature or a sequence of features."""
     several = is_listed(value)
-    for feature in np.asarray(value, dtype=object) if several else [value]:
+    if len(getattr(value, "shape", ())) > 1:
+        raise TypeError(
+            f"{parameter} must be names or numbers of columns; got {shown(value)}. A table is "
+            f"X=, or conditioning= where its columns split the rows."
+        )
+    each: Any = [value]
+    if several:
+        # NumPy would make a table of a list of pairs.
+        each = value if isinstance(value, list | tuple) else np.asarray(value, dtype=object)
+    for feature in each:
         if not isinstance(feature, FEATURE):
-            hint = " Pairs are for pdp and ale2." if isinstance(feature, tuple) else ""
+            hint = ""
+            if isinstance(feature, tuple):
+                hint = f" Pairs are for pdp and ale2: ale2(model, X, {feature})."
             if isinstance(feature, float):
                 hint = " No outcome is needed here; explain takes it."
             if isinstance(feature, xr.Dataset):
@@ -321,6 +332,16 @@ def check_result(parameter: str, value: object) -> None:
             f"{parameter} must keep its dimension feature; this one is of feature {name!r} without "
             f"it. Select with a list: {parameter}.sel(feature=[{name!r}])."
         )
+
+
+def check_shown(parameter: str, value: object) -> None:
+    """Raise ``TypeError`` for a model in place of a result of it."""
+    if callable(value) or hasattr(value, "predict"):
+        raise TypeError(
+            f"{parameter} must be what a function of rhale_stats returned; got {shown(value)}. Of "
+            f"a model: rhale(model, X)."
+        )
+    check_result(parameter, value)
 
 
 def check_results(parameter: str, value: object) -> None:

@@ -107,6 +107,13 @@ def unit_word(units: str) -> str:
     return DAY if are_dates(units) else units
 
 
+def units_after(units: str) -> str:
+    """The unit as it is written after a value: none after dates, in the plural after durations."""
+    if not units or are_dates(units):
+        return ""
+    return f" {units}s" if units == DAY else f" {units}"
+
+
 def zone_of(units: str) -> str | None:
     """The zone in which dates are shown."""
     return units.partition(SHOWN)[2] or None

@@ -427,8 +427,9 @@ class GivenBins(PackageRule):
     ----------
     edges : array_like, mapping from feature name to array_like, or Dataset
         Strictly increasing edges. Rows beyond the first and the last edge are left out of the
-        feature, and counted in ``n_beyond``. Estimates of bins without rows are NaN. Of a Dataset
-        of effects the edges, and the cells of the curve, are those of its features.
+        feature, and counted in ``n_beyond``; of a table in chunks they are refused. Estimates of
+        bins without rows are NaN. Of a Dataset of effects the edges, and the cells of the curve,
+        are those of its features.
     cells : array_like, or mapping from feature name to array_like, optional
         Edges of the cells that the curve is accumulated from, beside the edges of the bins. By
         default they adapt to the rows. Effects of several parts of the rows that `merge` puts
@@ -493,8 +494,8 @@ class GivenBins(PackageRule):
             raise ValueError(
                 f"edges must reach over all rows; for feature {column.name!r} they cover "
                 f"[{edges[0]:.6g}, {edges[-1]:.6g}] and {outside} of {len(column.x)} rows lie "
-                f"outside, from {column.low:.6g} to {column.high:.6g}. Widen the edges, or select "
-                f"the rows first: local.isel(obs=...)."
+                f"outside, from {column.low:.6g} to {column.high:.6g}. Widen the edges, or take "
+                f"the rows of X between them first."
             )
         return binning.variable_axis(edges)
 

@@ -368,6 +368,12 @@ def explain_job(arguments: argparse.Namespace) -> dict[str, Any]:
 SHOWN = ("region", "rule", "n_obs", "estimate", "std_error", "conf_low", "conf_high")
 
 
+P_LEFT_OUT = (
+    "P of splits that were made is not shown: its test takes the fitted model as given, and the "
+    "intervals below hold the uncertainty of the parameters. regions(...) in Python has it."
+)
+
+
 def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
     """Search regions in which an effect is less heterogeneous, and show them."""
     paths = files.files_of(arguments)
@@ -384,10 +390,13 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
         rng=arguments.seed,
     )
     effect = with_errors(inputs, rs.regional_rhale(local, tree), local)
+    notes = []
     if "parameters" in effect.attrs:
         # A permutation takes the model as given, and so says less than the other intervals.
         pvalue = tree["pvalue"]
         tree = tree.assign(pvalue=pvalue.where(pvalue > tree.attrs["level"]))
+        if (pvalue <= tree.attrs["level"]).any():
+            notes = [P_LEFT_OUT]
     table = rs.glance(effect)
     answer = {
         "model": inputs.name,
@@ -395,10 +404,12 @@ def regions_job(arguments: argparse.Namespace) -> dict[str, Any]:
         "n_rows": len(inputs.X),
         "nodes": rs.tidy(tree),
         "regions": table,
+        "notes": notes,
     }
     both = xr.DataTree.from_dict({"/tree": tree, "/effect": effect})
     lines = table.filter(SHOWN).to_string(index=False, float_format="{:.4g}".format)
-    text = f"{rs.summary(tree)}\n\nAverage effects in the regions:\n{lines}"
+    summary = "\n".join([str(rs.summary(tree)), *notes])
+    text = f"{summary}\n\nAverage effects in the regions:\n{lines}"
     return files.delivered(paths, files.writers_of(both, table, answer), text, answer)
 
 

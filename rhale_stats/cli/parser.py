@@ -31,6 +31,8 @@ FAMILIES = {
     "tweedie": "Tweedie",
 }
 DEFAULT_FAMILY = "gaussian"
+# Natural splines predict beyond their outermost knots, as refits to parts of the rows must.
+SPLINE = "y ~ cr(age, df=4, constraints='center') * sex"
 # Number of refits where none is given.
 DEFAULT_REFITS = 100
 DEMO = "jobs:rand_job"
@@ -159,7 +161,7 @@ def _names(what: str) -> dict[str, Any]:
 def _formula(**how: Any) -> Arguments:
     return {
         "--formula": {
-            "help": "model formula, as in 'y ~ bs(age, df=4) * sex'. Formulas are evaluated as "
+            "help": f'model formula, as in "{SPLINE}". Formulas are evaluated as '
             "Python code: do not use a formula from a source that you do not trust",
             **how,
         },
@@ -238,7 +240,7 @@ COMMANDS = (
         "commands:explain_job",
         "explain a model: which features matter, how much, for whom, and how surely",
         (
-            'data.csv --formula "y ~ bs(age, df=4) * sex + dose" --out report.html',
+            f'data.csv --formula "{SPLINE} + dose" --out report.html',
             "data.csv --model model.json --outcome y --out report.html answers.csv tree.nc",
             "data.parquet --model forest.joblib --trust --outcome y --held-out --json",
         ),
@@ -295,7 +297,7 @@ COMMANDS = (
         "jobs:fit_job",
         "fit a generalised linear model to a table and show its effects",
         (
-            'data.csv --formula "y ~ bs(age, df=4) * sex + dose" --family poisson',
+            f'data.csv --formula "{SPLINE} + dose" --family poisson',
             'data.parquet --formula "y ~ age + sex" --groups clinic --refits --out results',
         ),
         {
@@ -394,7 +396,7 @@ def parser(*, demo: bool = False) -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Average effects of features on a model's output, their heterogeneity and "
         "their uncertainty (RHALE). `demo` shows it on the RAND Health Insurance data.",
-        **_epilog(["demo", 'fit data.csv --formula "y ~ bs(age, df=4) * sex" --out results']),
+        **_epilog(["demo", f'fit data.csv --formula "{SPLINE}" --out results']),
     )
     parser.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
     parser.set_defaults(job=DEMO if demo else None)

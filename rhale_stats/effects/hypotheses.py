@@ -9,7 +9,6 @@ import xarray as xr
 from scipy import linalg, special
 
 from rhale_stats.arguments.checks import check_choice
-from rhale_stats.arguments.times import are_dates, date_texts
 from rhale_stats.arrays import bin_error, intervals
 from rhale_stats.arrays.intervals import unskewed
 from rhale_stats.arrays.moments import FloatArray, IntArray
@@ -47,7 +46,7 @@ from rhale_stats.inference.results import (
     labelled_test,
 )
 from rhale_stats.local.rows import Rows, columns, is_used_row, own_columns
-from rhale_stats.printing.text import bin_labels, holds_model
+from rhale_stats.printing.text import bin_labels, holds_model, place_texts
 from rhale_stats.schema.checks import check_effect, check_local
 from rhale_stats.schema.curves import CurveErrors
 from rhale_stats.schema.feature_result import FeatureResult, each_feature, has_moments
@@ -500,6 +499,7 @@ def for_hypotheses(
         str(covariance.attrs["source"]),
         f"the effects of {row.name}" if estimand == "effect" else f"the curve of {row.name}",
         places=places,
+        place_units=units_in(row),
         influences=None
         if local is None
         else _influences(effect, row, fit, estimand, local, groups),
@@ -510,10 +510,7 @@ def _places_of_curve(row: FeatureResult) -> tuple[list[str], FloatArray | None]:
     """Names of the places at which a curve is known, and the places if they have an order."""
     if row.is_categorical:
         return level_names(row), None
-    edges = row.edges
-    if are_dates(units_in(row)):
-        return date_texts(edges, units_in(row)), edges
-    return [f"{edge:.6g}" for edge in edges], edges
+    return place_texts(row.edges, units_in(row), 6), row.edges
 
 
 def _influences(
@@ -582,7 +579,7 @@ def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None)
     shared = parts["effect_slope"]
     covariance = np.block([[parts["effect"], shared], [shared.T, parts["slope"]]])
     return Estimates(
-        [f"{place:.6g}" for place in middle[k] + away],
+        place_texts(middle[k] + away, units_in(row), 6),
         loadings @ np.concatenate([row["effect"].values, slope]),
         loadings @ covariance @ loadings.T,
         degrees[k],
@@ -590,6 +587,7 @@ def _along_axis(effect: xr.Dataset, row: FeatureResult, fit: CurveErrors | None)
         str(effect["effect_se"].attrs["source"]),
         f"the effects of {row.name}",
         places=middle[k] + away,
+        place_units=units_in(row),
         slopes=True,
     )
 

@@ -690,19 +690,22 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     """`summary` of effects in bins: one line per feature, or per bin of one feature."""
     effect = with_errors(effect)
     bounds = bounds_text(level)
-    row, part = None, effect
+    row, part, of_outcome = None, effect, is_of_outcome(effect)
     if feature is None:
-        title = f"{method_title(effect)}: effects on {output_text(effect)}"
+        what = "Effects on the outcome" if of_outcome else f"{method_title(effect)}: effects on"
         body, meanings, reasons = _feature_table(effect, bounds, level)
     else:
         row = one_feature(effect, feature)
         part = effect.sel(feature=[row.name])
         label = with_units(row.name, units_of(effect, row.name))
-        title = f"{method_title(effect)}: effect of {label} on {output_text(effect)}"
+        what = f"{method_title(effect)}: effect of {label} on"
+        if of_outcome:
+            what = f"Effect of {label} on the outcome"
         body, meanings, reasons = _bin_table(row, part, bounds, level)
     of_error = "average_effect" if row is None else "effect"
     source = source_of(effect, of_error)
     result: Result = effect if row is None else row
+    title = f"{what}{':' if of_outcome else ''} {output_text(effect)}"
     cells, title = head_of(result, title, source)
     if source == NOT_ESTIMATED:
         cells[-1][1] = source
@@ -742,7 +745,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
         *spread_notes(part, alone=row is not None),
         *tail_notes(part),
         *reasons,
-        *beyond_notes(part, OUTCOME_BINS if is_of_outcome(effect) else BINS),
+        *beyond_notes(part, OUTCOME_BINS if of_outcome else BINS),
         *_missing_notes(part),
         *checks,
         *_error_notes(result, of_error, level, has_bins=has_bins),
@@ -786,8 +789,6 @@ def _with_error(effect: xr.Dataset, position: int) -> str:
 
 def method_title(effect: xr.Dataset) -> str:
     """Name of the effects."""
-    if is_of_outcome(effect):
-        return "EFFECTS ON THE OUTCOME"
     return str(effect.attrs.get("method", "rhale")).replace("_", " ").upper()
 
 

@@ -62,12 +62,13 @@ from rhale_stats.inference.results import (
     labelled_test,
     no_difference,
 )
+from rhale_stats.printing.text import place_texts
 from rhale_stats.profiles.data import check_profile, levels_in, one_profile
 from rhale_stats.profiles.inference import degrees_of as profile_degrees
 from rhale_stats.schema.checks import check_effect
 from rhale_stats.schema.curves import interpolation
 from rhale_stats.schema.feature_result import FeatureResult, one_feature
-from rhale_stats.schema.features import feature_names, given_feature
+from rhale_stats.schema.features import feature_names, given_feature, units_of
 from rhale_stats.schema.kinds import EFFECT, ENSEMBLE, PROFILE
 from rhale_stats.schema.levels import level_names
 from rhale_stats.schema.variables import GRID_VALUE
@@ -134,7 +135,7 @@ def for_hypotheses(
     feature = given_feature(feature, "hypotheses(effect, feature='dose')", ensemble)
     covariance, row = vcov(ensemble, feature, name), one_row(ensemble, feature)
     return Estimates(
-        row.levels or [f"{value:.6g}" for value in row.z],
+        row.levels or place_texts(row.z, units_of(row.dataset, 0), 6),
         centre_of(row.dataset, name)[0],
         covariance.values,
         degrees_of(row.dataset, name)[0],
@@ -142,6 +143,7 @@ def for_hypotheses(
         str(covariance.attrs["source"]),
         f"the curve of {row.name}",
         places=None if row.levels else np.asarray(row.z, dtype=np.float64),
+        place_units=units_of(row.dataset, 0),
         slopes=name == "effect",
         influences=deviations(row.dataset, name)[:, 0],
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from rhale_stats.arguments.times import shown_values
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.ensembles.intervals import confint, with_errors
 from rhale_stats.ensembles.labelled import (
@@ -40,8 +41,8 @@ from rhale_stats.printing.text import (
     Body,
     bounds_text,
     number_cell,
-    number_text,
     output_text,
+    place_texts,
     table_lines,
     with_facts,
 )
@@ -187,12 +188,15 @@ def _of_points(
     columns = _columns(table, names, level) | {"estimate": "curve"}
     lines = table_lines(shown, columns, number_cell)
     lines = lines or [["constant"] + [""] * (len(columns) - 1)]
-    places = shown["level"].astype(str) if "level" in shown else shown["x"].map(number_text)
+    grid = one_row(ensemble, name).z[some.astype(int)]
+    places = place_texts(grid, units_of(ensemble, name))
+    if "level" in shown:
+        places = shown["level"].tolist()
     meanings = []
     if len(shown) < len(table):
         meanings = [f"{len(shown)} of {len(table)} points of the grid; tidy(effect) gives all."]
     effect = f"effect of {with_units(name, units_of(ensemble, name))} on"
-    return lines, list(columns.values()), places.tolist() or [name], effect, meanings
+    return lines, list(columns.values()), places or [name], effect, meanings
 
 
 # --- results of several models as data frames -----------------------------------------------------
@@ -239,7 +243,8 @@ def tidy(ensemble: xr.Dataset, level: float) -> pd.DataFrame:
 
 def _lines(row: Row, *, levels: bool) -> pd.DataFrame:
     """The points of one feature; ``levels``: with their levels, empty where it has an axis."""
-    lines: dict[str, Any] = {"term": [row.name] * len(row.z), "x": row.z}
+    x = row.z if row.levels else shown_values(row.z, units_of(row.dataset, 0))
+    lines: dict[str, Any] = {"term": [row.name] * len(row.z)}
     if levels:
         lines["level"] = row.levels or [""] * len(row.z)
     lines |= _columns_of(row.dataset, "curve")
@@ -247,7 +252,9 @@ def _lines(row: Row, *, levels: bool) -> pd.DataFrame:
         if name in estimated(row.dataset):
             lines[name] = centre_of(row.dataset, name)
             lines[f"{name}_se"] = errors(row.dataset, name)
-    return pd.DataFrame({name: np.ravel(values) for name, values in lines.items()})
+    table = pd.DataFrame({name: np.ravel(values) for name, values in lines.items()})
+    table.insert(1, "x", x)
+    return table
 
 
 def _columns_of(result: xr.Dataset, name: str) -> dict[str, FloatArray]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from functools import partial
 from html import escape
@@ -21,7 +22,7 @@ from numpy.typing import ArrayLike
 from rhale_stats.answers.printed import Text, printed, summary, tidy
 from rhale_stats.answers.sentences import answers_in, outputs_in
 from rhale_stats.arguments.progress import progress_bar
-from rhale_stats.arguments.seeds import number_of, source_of
+from rhale_stats.arguments.seeds import NO_SEED, number_of, source_of
 from rhale_stats.arrays.answers import SHARES, Changes, changes_of_rows, round_step
 from rhale_stats.arrays.binning import bin_index
 from rhale_stats.explanation.curves import (
@@ -370,6 +371,11 @@ def _of_one(
             group.attrs["output_name"] = name
     tree = Explanation.from_dict({f"/{name}": group for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
+    given = ["model", "X", *(["y"] if y is not None else [])]
+    columns_and_groups = {"categorical": columns[1], "groups": groups}
+    arguments = {"features": request.features, "level": level}
+    arguments |= {name: value for name, value in columns_and_groups.items() if value is not None}
+    arguments["rng"] = rng if seed == NO_SEED else seed
     tree.attrs = {
         "method": "explain",
         "model": _model_name(model),
@@ -382,7 +388,7 @@ def _of_one(
         "seconds": round(clock.used, 2),
         "cut": "\n".join(clock.cut),
         "notes": notes,
-        "call": _call(request, settings, level, seed, y is not None),
+        "call": _call(given, arguments, settings, options),
         "n_rows": request.table.n_rows,
         "n_rows_given": request.whole.n_rows,
         "ice_rows": rows.n_rows,
@@ -425,21 +431,31 @@ def _model_name(model: Model) -> str:
     return kind if kind and kind != "NoneType" else type(model).__name__
 
 
+# Arguments with a value for every row.
+OF_ROWS = ("groups", "weights")
+
+
 def _call(
-    request: ExplainRequest, settings: ExplainOptions, level: float, seed: int, with_y: bool
+    given: list[str], arguments: dict[str, Any], *options: ExplainOptions | ModelOptions
 ) -> str:
-    """The call that makes these numbers again, given the same model and rows."""
-    parts = ["model", "X", *(["y"] if with_y else [])]
-    parts.append(f"features={request.features!r}")
-    if request.options.output is not None:
-        parts.append(f"output={request.options.output!r}")
-    if request.groups is not None:
-        parts.append("groups=groups")
-    if request.weight is not None:
-        parts.append("weights=weights")
-    parts += [f"matters={settings.matters!r}", f"level={level!r}"]
-    parts += [f"budget={settings.budget!r}", f"rng={seed}"]
-    return f"rs.explain({', '.join(parts)})"
+    """The call that makes these numbers again, with what is not as it is by default."""
+    for group in options:
+        for option in fields(group):
+            value, default = getattr(group, option.name), option.default
+            if not (isinstance(value, type(default)) and value == default):
+                arguments[option.name] = value
+    parts = [_written(name, value) for name, value in arguments.items()]
+    return f"rs.explain({', '.join([*given, *parts])})"
+
+
+def _written(name: str, value: Any) -> str:
+    """An argument as it is written in Python; arrays, functions and the like by their name."""
+    text = repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        text = name
+    return f"{name}={name if name in OF_ROWS else text}"
 
 
 def row_changes(curves: FeatureCurves) -> xr.Dataset | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -292,6 +293,8 @@ def _permuted(
 MAX_SECONDS = 30.0
 # Size of the tests of no effect; two tests of a feature have half of it each.
 TEST_SIZE = 0.05
+# Letters of the reason why a refit failed.
+MAX_REASON = 200
 # Effective rows, or groups, below which nothing is examined.
 MIN_UNITS = 50
 
@@ -346,8 +349,12 @@ def examine(
     except Exception as error:
         if outcome is True:
             raise
-        message = " ".join(str(error).split())[:120]
-        return Examination(f"a refit failed ({type(error).__name__}: {message})")
+        cause: BaseException = error
+        # Libraries wrap what went wrong in advice of their own, which hides it.
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        message = shorten(str(cause), MAX_REASON, placeholder=" …")
+        return Examination(f"a refit failed ({type(cause).__name__}: {message})")
     skill = skill_of(fits, request.groups, level)
     positions = {name: request.table.names.index(name) for name in request.features}
     usable = [name for name in request.features if _is_usable(request, name)]

@@ -11,6 +11,7 @@ import xarray as xr
 from rhale_stats.arguments.checks import check_choice
 from rhale_stats.arguments.seeds import seeded
 from rhale_stats.arguments.survey import GroupsOrDesign
+from rhale_stats.arguments.words import shown
 from rhale_stats.arrays.intervals import N_DRAWS
 from rhale_stats.generics.dispatch import method as of_kind
 from rhale_stats.inference import combinations
@@ -435,6 +436,12 @@ def compare(
     array([0.8, 0.6])
     """
     check_choice("adjust", adjust, ADJUSTMENTS)
+    for name, result in (("a", a), ("b", b)):
+        if isinstance(result, list | tuple | dict):
+            raise TypeError(
+                f"{name} must be one of two results, compare(a, b); got {shown(result)}. "
+                f"compare_methods puts several side by side."
+            )
     if b is None:
         if a.sizes.get(REGION) != 2:
             number = f"one of {a.sizes[REGION]}" if REGION in a.dims else "no"

@@ -20,6 +20,7 @@ from rhale_stats.arrays.intervals import f_tail, satterthwaite
 from rhale_stats.arrays.locations import crossings
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.models.parametric import IMAGINARY
+from rhale_stats.printing.text import place_texts
 
 PAIRS = ("pairwise", "reference", "sequential")
 LOCATIONS = ("maximum", "minimum", "zero")
@@ -44,9 +45,9 @@ class Estimates(NamedTuple):
     """Estimates of a result with their names, covariance, degrees of freedom, and what they are.
 
     ``compared`` says which of them "pairwise" and the like compare; all, if None. ``places`` are
-    where on the axis of a feature they are, if they have an order; ``slopes``, that they are
-    derivatives along it. ``influences`` (unit, estimate) are those of rows, of groups of them, or
-    of models, by which they are correlated with other estimates.
+    where on the axis of a feature they are, if they have an order, in ``place_units``; ``slopes``,
+    that they are derivatives along it. ``influences`` (unit, estimate) are those of rows, of groups
+    of them, or of models, by which they are correlated with other estimates.
     """
 
     names: list[str]
@@ -58,6 +59,7 @@ class Estimates(NamedTuple):
     what: str
     compared: Sequence[bool] | None = None
     places: FloatArray | None = None
+    place_units: str = ""
     slopes: bool = False
     influences: FloatArray | None = None
 
@@ -177,9 +179,10 @@ def located(estimates: Estimates, kind: str, level: float) -> tuple[Combinations
     rises = np.array(crossed.rises, dtype=bool)
     is_wanted = np.full(len(rises), True) if kind == "zero" else rises == (kind == "minimum")
     if not is_wanted.any():
+        low, high = place_texts(x[[0, -1]], estimates.place_units, 6)
         raise ValueError(
-            f"effect must have a {kind} between {x[0]:.6g} and {x[-1]:.6g} on the axis: there is "
-            f"none that is clear of sampling error. plot shows it."
+            f"effect must have a {kind} between {low} and {high} on the axis: there is none that "
+            f"is clear of sampling error. plot shows it."
         )
     gradient = crossed.gradient[is_wanted]
     numbers = range(len(gradient))

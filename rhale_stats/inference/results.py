@@ -53,6 +53,8 @@ LONG_NAMES = {
     "largest": "largest absolute difference",
     "largest_at": "point of the largest difference",
 }
+# Profiles have no bins.
+BINS = ("bin_rule", "bin_parameters")
 UNITS = {"largest": OUTPUT_UNITS, "largest_at": X_UNITS}
 
 
@@ -155,8 +157,7 @@ def labelled_test(
             "output_name": effect.attrs.get("output_name", "output"),
             "output_units": effect.attrs.get("output_units", ""),
             **labels_kept(effect),
-            "bin_rule": effect.attrs.get("bin_rule", "unknown"),
-            "bin_parameters": effect.attrs.get("bin_parameters", ""),
+            **{name: effect.attrs[name] for name in BINS if name in effect.attrs},
             "n_rows": effect.attrs.get("n_rows", 0),
             "software": software(),
         },

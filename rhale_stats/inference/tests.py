@@ -11,6 +11,7 @@ import pandas as pd
 import xarray as xr
 from numpy.typing import NDArray
 
+from rhale_stats.arguments.times import shown_values
 from rhale_stats.inference.notes import because, bins_note, reasons_of, rows_of
 from rhale_stats.printing.text import (
     number_text,
@@ -21,7 +22,7 @@ from rhale_stats.printing.text import (
     with_facts,
 )
 from rhale_stats.schema.dimensions import PARTS
-from rhale_stats.schema.features import feature_names
+from rhale_stats.schema.features import axis_units, feature_names
 from rhale_stats.schema.notes import PrintedTable, Summary
 
 COLUMNS = (
@@ -46,6 +47,10 @@ def glance(test: xr.Dataset, _level: float) -> pd.DataFrame:
     """`glance` of a test: a line a feature."""
     names = [name for name in COLUMNS if name in test]
     table = {"term": feature_names(test), **{name: test[name].values for name in names}}
+    if "largest_at" in table:
+        rows = [test.isel(feature=[number]) for number in range(test.sizes["feature"])]
+        shown = [shown_values(r["largest_at"].values, axis_units(r.squeeze())) for r in rows]
+        table["largest_at"] = pd.concat(list(map(pd.Series, shown)), ignore_index=True)
     if "size_ci" in test:
         low, high = test["size_ci"].transpose(..., "ci_bound").values.T
         table |= {"size_low": low, "size_high": high}
@@ -62,7 +67,8 @@ def tidy(test: xr.Dataset, level: float) -> pd.DataFrame:
     for number, name in enumerate(feature_names(test)):
         row = test.isel(feature=number)
         has_place = row["grid_value"].notnull().values
-        columns = {"term": name, "x": row["grid_value"].values[has_place]}
+        x = shown_values(row["grid_value"].values[has_place], axis_units(row))
+        columns = {"term": name, "x": x}
         frames.append(pd.DataFrame(columns | difference_columns(row, (has_place,))))
     return pd.concat(frames, ignore_index=True)
 
@@ -91,8 +97,9 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     heads = _heads(table, TESTED | SIZES, attrs["adjust"])
     lines = table_lines(table, heads)
     rules = dict.fromkeys(str(attrs[key]) for key in ("bin_rule", "bin_rule_b") if key in attrs)
+    bins = re.sub(r"\([^)]*\)", "", " and ".join(rules))
     cells = [
-        ["Rows:", rows_of(attrs), "Bins:", re.sub(r"\([^)]*\)", "", " and ".join(rules))],
+        ["Rows:", rows_of(attrs), *(("Bins:", bins) if rules else ("", ""))],
         ["Uncertainty:", uncertainty(str(attrs["source"])), "", ""],
     ]
     intervals = [
@@ -109,7 +116,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
         *because(table["term"].tolist(), reasons_of(table)),
         f"Null hypothesis: {attrs['null']}.",
         *intervals,
-        bins_note(attrs),
+        *([bins_note(attrs)] if rules else []),
     ]
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()

@@ -40,20 +40,22 @@ def labelled(
     differences: list[Differences],
     quotients: DifferenceQuotients | None = None,
     absent: Mapping[int, Mapping[str, FloatArray]] | None = None,
-    beyond: NDArray[np.int64] | None = None,
+    beyond: NDArray[np.bool_] | None = None,
 ) -> xr.Dataset:
     """Local effects of some columns, at the rows that have a value, as `local_effects` returns.
 
     ``absent`` are the effects of missing values, by name, for columns that have any, and ``beyond``
-    how many of the values that are NaN lie beyond the axis. The local effects in ``differences``
+    which of the values that are NaN lie beyond the axis. The local effects in ``differences``
     are given up one by one, so that they are held once.
     """
     outputs = None if quotients is None else quotients.outputs
     labels = [] if outputs is None else outputs.labels
     n_outputs = max(len(labels), 1)
     data = _values(sample, x, differences, n_outputs)
-    data |= _of_missing(x, absent or {}, n_outputs, beyond)
     weight = sample.weight
+    # math [6]: a frequency weight is so many rows.
+    counts = weight if weight is not None and sample.frequency else np.ones(len(x))
+    data |= _of_missing(x, absent or {}, n_outputs, beyond, counts)
     if weight is not None:
         long_name = f"{sample.options.weight_kind} weight"
         data["weight"] = ("obs", weight, {"long_name": long_name, "units": "1"})
@@ -130,14 +132,15 @@ def _of_missing(
     x: FloatArray,
     absent: Mapping[int, Mapping[str, FloatArray]],
     n_outputs: int,
-    beyond: NDArray[np.int64] | None,
+    beyond: NDArray[np.bool_] | None,
+    counts: FloatArray,
 ) -> dict[str, Any]:
     """Number of the missing values of every feature, and their effects."""
     data: dict[str, Any] = {}
     missing = np.isnan(x).sum(axis=0)
     if beyond is not None and beyond.any():
-        data["n_beyond"] = variable("n_beyond", beyond)
-        missing = missing - beyond
+        data["n_beyond"] = variable("n_beyond", (counts @ beyond).astype(np.int64))
+        missing = missing - beyond.sum(axis=0)
     if missing.any() or "n_beyond" in data:
         data["n_missing"] = variable("n_missing", missing)
     for name in next(iter(absent.values()), {}):

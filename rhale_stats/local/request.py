@@ -184,11 +184,11 @@ class Request:
                 for column, position in enumerate(sample.positions)
                 if np.isnan(x[:, column]).any()
             }
-        beyond = np.zeros(len(sample.positions), dtype=np.int64)
+        beyond = None
         if sample.percentiles != ALL_ROWS or isinstance(self.bins, GivenBins):
-            gone = np.isnan(x).T
+            beyond = np.isnan(x)
             for column, position in enumerate(sample.positions):
-                beyond[column] = (gone[column] & ~np.isnan(sample.table.column(position))).sum()
+                beyond[:, column] &= ~np.isnan(sample.table.column(position))
         return labelled(sample, x, differences, quotients, absent, beyond)
 
     def _feature(

@@ -505,9 +505,14 @@ class _ByLevel(NamedTuple):
             return cls(sample, name, texts, code, group)
         pairs = np.unique(np.column_stack([code, group]), axis=0)[:, 0]
         few = np.flatnonzero(np.bincount(pairs, minlength=len(texts)) < 2)
+        if len(few) and name:
+            raise ValueError(
+                f"by must have rows of at least two groups in every level, as standard errors are "
+                f"by groups; got 1 in {len(few):,} of the {len(texts):,} levels of {name!r}, first "
+                f"in {texts[few[0]]!r}. Put levels together; pd.cut does so for numbers."
+            )
         if len(few):
-            where = f" in level {texts[few[0]]!r} of {name!r}" if name else ""
-            raise ValueError(f"groups must hold at least two different groups{where}; got 1.")
+            raise ValueError("groups must hold at least two different groups; got 1.")
         return cls(sample, name, texts, code, group)
 
     def averaged(self, values: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from rhale_stats.arguments.checks import is_number
+from rhale_stats.arguments.times import are_dates, as_days, date_texts, shown_values
 from rhale_stats.arguments.words import shown
 from rhale_stats.inference.adjustment import adjusted
 from rhale_stats.inference.combinations import (
@@ -58,6 +59,8 @@ RATIOS = ("Ratios: t and P compare with 1, on the log scale.",)
 # P-values that `hypotheses` adds.
 TESTS = ("p_value_adjusted", "p_equivalence")
 NUMBERS = ("estimate", "std_error", "statistic", "p_value", *TESTS, "conf_low", "conf_high")
+# Columns that of locations are places on the axis of a feature.
+PLACES = ["estimate", "conf_low", "conf_high"]
 HEADS = {
     "estimate": "average",
     "std_error": "std err",
@@ -183,7 +186,11 @@ def tidy(result: xr.Dataset, level: float) -> pd.DataFrame:
         table |= student(np.where(ratio, np.log(scale), values), se / scale, degrees)
     table |= {name: column(result[name]) for name in TESTS if name in result}
     low, high = (column(ends.isel(ci_bound=end)) for end in (0, 1))
-    return pd.DataFrame(table | {"conf_low": low, "conf_high": high})
+    table |= {"conf_low": low, "conf_high": high}
+    if is_location(result):
+        units = str(result.attrs.get("feature_units", ""))
+        table |= {name: shown_values(table[name], units) for name in PLACES}
+    return pd.DataFrame(table)
 
 
 def _body(result: xr.Dataset, level: float) -> Body:
@@ -192,6 +199,9 @@ def _body(result: xr.Dataset, level: float) -> Body:
     if result.attrs["method"] == HYPOTHESES:
         heads["estimate"] = "estimate"
     names = [name for name in NUMBERS if name in table]
+    if is_location(result) and are_dates(units := str(result.attrs.get("feature_units", ""))):
+        texts_of_places = date_texts(as_days(table[PLACES].to_numpy().ravel()), units)
+        table[PLACES] = np.reshape(texts_of_places, (-1, len(PLACES)))
     texts = [name for name in ("term", "contrast", "by") if name in table]
     stubs = [" ".join(filter(None, line)) for line in table[texts].to_numpy()]
     return table_lines(table, names), [heads[name] for name in names], stubs
@@ -297,7 +307,8 @@ def labelled_locations(
     places, ends = located(estimates, kind, level)
     out = _labelled(result, estimates, places, LOCATION, np.nan)
     facts = Facts(("term",), "place on the axis", "feature units", "place", estimates.source)
-    return out.assign(average_ci=interval(facts, ends, level, INVERTED)).assign_coords(BOUNDS)
+    out = out.assign(average_ci=interval(facts, ends, level, INVERTED)).assign_coords(BOUNDS)
+    return out.assign_attrs(feature_units=estimates.place_units)
 
 
 def _labelled(

@@ -178,7 +178,9 @@ def _edge_text(edge: float, decimals: int) -> str:
 
 
 def cell(line: pd.Series, column: str) -> str:
-    """A number as it is printed."""
+    """A number as it is printed, or what is text already."""
+    if isinstance(line[column], str):
+        return str(line[column])
     forms = {"statistic": _statistic, "p_value": pvalue_text, "p_value_adjusted": pvalue_text}
     return forms.get(column, number_text)(line[column])
 
@@ -209,6 +211,13 @@ def bounds_text(level: float) -> list[str]:
 def number_text(value: float) -> str:
     """A number with four significant digits; empty if it is not known."""
     return "" if np.isnan(value) else f"{value:.4g}"
+
+
+def place_texts(values: NDArray[np.float64], units: str, digits: int = 4) -> list[str]:
+    """Values of a feature with so many significant digits, or as dates."""
+    if are_dates(units):
+        return date_texts(values, units)
+    return [f"{value:.{digits}g}" for value in values]
 
 
 def _statistic(value: float) -> str:

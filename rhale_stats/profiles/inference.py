@@ -62,7 +62,7 @@ from rhale_stats.inference.results import (
     no_difference,
 )
 from rhale_stats.models.parametric import ROW_NUMBER, Fitted
-from rhale_stats.printing.text import number_text
+from rhale_stats.printing.text import number_text, place_texts
 from rhale_stats.profiles.data import (
     N_GRID,
     ProfileAxis,
@@ -82,7 +82,7 @@ from rhale_stats.profiles.rows import (
     rows_behind,
 )
 from rhale_stats.schema.curves import interpolation
-from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts
+from rhale_stats.schema.features import feature_names, given_feature, label_of, own_facts, units_in
 from rhale_stats.schema.identity import OF_ESTIMATE, estimate_fingerprint, model_facts, row_labels
 from rhale_stats.schema.kinds import PROFILE
 from rhale_stats.schema.levels import level_text
@@ -320,7 +320,7 @@ def for_hypotheses(
     row = one_profile(with_errors(profile), feature)
     rows = profile if local is None else check_curves(local, profile)
     return Estimates(
-        levels_in(row) or [f"{value:.6g}" for value in row["grid_value"].values],
+        levels_in(row) or place_texts(row["grid_value"].values, units_in(row), 6),
         np.asarray(row["curve"].values, dtype=np.float64),
         covariance.values,
         degrees_of(row),
@@ -328,6 +328,7 @@ def for_hypotheses(
         str(covariance.attrs["source"]),
         f"the curve of {row['feature'].item()}",
         places=None if is_nominal(row) else np.asarray(row["grid_value"].values),
+        place_units=units_in(row),
         slopes=row.attrs.get("ice_kind") == "derivative",
         influences=influences_of(profile, row, rows, groups),
     )

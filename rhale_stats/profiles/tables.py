@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from rhale_stats.arguments.rows import as_numbers
+from rhale_stats.arguments.times import as_values, shown_values
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.inference.estimate import estimate_columns
 from rhale_stats.inference.notes import how_made, interval_notes, parts_note
@@ -20,6 +21,7 @@ from rhale_stats.printing.text import (
     number_text,
     output_text,
     percent,
+    place_texts,
     region_text,
     source_of,
     table_lines,
@@ -29,17 +31,18 @@ from rhale_stats.printing.text import (
 from rhale_stats.profiles.data import (
     METHOD_NAMES,
     check_profile,
-    is_nominal,
     levels_in,
     one_profile,
     pair_of,
 )
 from rhale_stats.profiles.inference import degrees_of
 from rhale_stats.schema.features import (
+    axis_units,
     feature_names,
     feature_position,
     given_feature,
     rows_used,
+    units_in,
     units_of,
     with_units,
 )
@@ -81,8 +84,8 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         each = zip(table["weight_share"], table_lines(table, numbers), strict=True)
         lines = [[percent(share), *line] for share, line in each]
         lines = lines or [["constant"] + [""] * (len(heads) - 1)]
-        points = table["level"] if is_nominal(row) else table["x"].map(number_text)
-        stubs = points.tolist() or [name]
+        grid = one_profile(profile, name)["grid_value"].values
+        stubs = levels_in(row) or place_texts(grid, units_in(row)) or [name]
         meanings += [
             "share: share of the rows at the point. Rows between two points count in part for both."
         ]
@@ -130,7 +133,8 @@ def tidy(profile: xr.Dataset, level: float) -> pd.DataFrame:
     frames = []
     for name in feature_names(profile):
         row = one_profile(profile, name)
-        lines: dict[str, object] = {"term": name, "x": row["grid_value"].values}
+        x = shown_values(row["grid_value"].values, axis_units(row))
+        lines: dict[str, object] = {"term": name, "x": x}
         if "level" in row.coords:
             texts = levels_in(row) or [""] * row.sizes["grid"]
             lines["level"] = np.array(texts, dtype=np.str_)
@@ -185,11 +189,14 @@ def values_on_grid(
     x: Any, grid: FloatArray, curve: FloatArray, levels: list[str], feature: str
 ) -> xr.DataArray:
     """A curve at values of its feature, straight between the points of its grid; or at levels."""
-    points = x if isinstance(x, xr.DataArray) else xr.DataArray(np.asarray(x))
+    values = x.values if isinstance(x, xr.DataArray) else x
+    values = np.asarray(values) if levels else as_numbers(as_values(values), "x")
+    points = x.copy(data=values) if isinstance(x, xr.DataArray) else xr.DataArray(values)
     if not isinstance(x, xr.DataArray) and points.ndim == 1:
         points = points.rename(dim_0="grid")
     if levels:
-        texts = np.vectorize(level_text, otypes=[str])(points.values)
+        texts = np.array([level_text(value) for value in np.ravel(points.values)])
+        texts = texts.reshape(points.shape)
         unknown = sorted(set(texts.ravel().tolist()) - set(levels))
         if unknown:
             raise ValueError(
@@ -199,7 +206,7 @@ def values_on_grid(
         values = curve[np.vectorize(levels.index, otypes=[np.intp])(texts)]
         points = points.astype(str)
     elif len(grid):
-        values = np.interp(as_numbers(points.values, "x"), grid, curve, np.nan, np.nan)
+        values = np.interp(points.values, grid, curve, np.nan, np.nan)
     else:
         values = np.full(points.shape, np.nan)
     out = xr.DataArray(values, dims=points.dims, coords=points.coords)

@@ -182,6 +182,11 @@ def units_in(row: Result) -> str:
     return str(row["feature_units"].values) if "feature_units" in row else ""
 
 
+def axis_units(row: Result) -> str:
+    """Unit of the places of one feature on its axis; the empty string for numbers of levels."""
+    return "" if is_categorical(row) else units_in(row)
+
+
 def with_units(text: str, units: str) -> str:
     """Text as in a label or title, with its units behind it where they are known."""
     return f"{text} [{units}]" if units and not are_dates(units) else text

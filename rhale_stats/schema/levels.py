@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+
+from rhale_stats.arguments.times import as_days
 
 if TYPE_CHECKING:
     from rhale_stats.schema.feature_result import Result
@@ -51,7 +55,12 @@ def level_names(row: Result) -> list[str]:
 
 
 def level_text(value: object) -> str:
-    """A level as text: whole numbers without a point."""
+    """A level as text: whole numbers without a point, durations as days, dates without midnight."""
+    if isinstance(value, timedelta | np.timedelta64):
+        value = as_days([value])[0]
+    if isinstance(value, date | np.datetime64):
+        moment = pd.Timestamp(value)
+        return str(moment.date() if moment == moment.normalize() else moment)
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     return str(value)

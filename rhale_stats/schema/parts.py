@@ -186,7 +186,7 @@ def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.D
     The same where there are none.
     """
     names, x = feature_names(local), local["x"].transpose("obs", "feature").values
-    x_within, n_rows = x.copy(), (~np.isnan(x)).sum(axis=0)
+    x_within = x.copy()
     last = np.full(len(names), -np.inf)
     if "cell_value" in local:
         cells = local["cell_value"].transpose("feature", "cell_edge").values
@@ -204,12 +204,16 @@ def inside(local: xr.Dataset, limits: Mapping[str, tuple[float, float]]) -> xr.D
                 f"edges of feature {name!r} must have rows between them; none lie in "
                 f"[{low:.6g}, {high:.6g}]. Widen the edges."
             )
-    beyond = n_rows - (~np.isnan(x_within)).sum(axis=0)
+    beyond = np.isnan(x_within) & ~np.isnan(x)
     if not beyond.any() or ("n_missing" not in local and np.isnan(x).any()):
         return local
     rows = xr.DataArray(~np.isnan(x_within), dims=("obs", "feature"))
     masked = [name for name in ("x", "local_effect", LEFT) if name in local]
-    counts = {"n_beyond": beyond, "n_missing": 0 * beyond}
+    # math [6]: a frequency weight is so many rows.
+    frequency = local.attrs.get("weight_kind") == "frequency"
+    weight = local["weight"].values if frequency else np.ones(len(x))
+    n_beyond = (weight @ beyond).astype(np.int64)
+    counts = {"n_beyond": n_beyond, "n_missing": 0 * n_beyond}
     old = {name: local[name].values for name in counts if name in local}
     return local.assign(
         {name: local[name].where(rows).transpose(*local[name].dims) for name in masked}

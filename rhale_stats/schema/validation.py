@@ -36,6 +36,7 @@ from rhale_stats.arguments.checks import (
     check_rng,
     check_rows,
     check_share,
+    check_shown,
     check_table,
     check_text,
 )
@@ -128,10 +129,11 @@ CHECKS: dict[str, Callable[[str, Any], None]] = {
     **dict.fromkeys(
         (
             *("a", "b", "boot", "check", "comparison", "effect", "global_effect", "interactions"),
-            *("local", "profile", "result", "statistics", "surface", "truth"),
+            *("local", "profile", "statistics", "surface", "truth"),
         ),
         check_result,
     ),
+    "result": check_shown,
 }
 
 

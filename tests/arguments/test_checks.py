@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -103,6 +105,26 @@ def test_columns_whose_squares_are_no_numbers_are_refused(size):
             call()
     # A column that is held is none of the feature's business.
     assert rs.local_effects(model, X, features=1).sizes["feature"] == 1
+
+
+def first(X):
+    return X["a"]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda X, effect: rs.ale(first, X, [("a", "b")]), "ale2(model, X, ('a', 'b'))"),
+        (lambda X, effect: rs.all_regions(first, X, X), "A table is X=, or conditioning="),
+        (lambda X, effect: rs.plot(first, X), "Of a model: rhale(model, X)"),
+        (lambda X, effect: rs.compare([effect, effect]), "compare(a, b); got a list"),
+        (lambda X, effect: rs.compare({"a": effect, "b": effect}), "compare(a, b); got a dict"),
+    ],
+)
+def test_what_is_something_else_is_named(call, words):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(50, 2)), columns=["a", "b"])
+    with pytest.raises(TypeError, match=re.escape(words)):
+        call(X, rs.rhale(first, X))
 
 
 def test_constant_columns_of_any_size_are_flagged():

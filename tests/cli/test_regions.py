@@ -33,6 +33,7 @@ def test_regions_are_those_of_the_functions(table, tmp_path, capsys, fitted):
     assert float(tree["pvalue"][0]) < 0.05
     assert "0.001" not in str(rs.summary(shown).tables[1])
     assert "sex = f" in out
+    assert "P of splits that were made is not shown" in out
     found = read_result(files[0], "TREE")
     xr.testing.assert_allclose(found["effect"].to_dataset(), effect)
     expected = rs.glance(effect)
@@ -43,6 +44,7 @@ def test_regions_are_those_of_the_functions(table, tmp_path, capsys, fitted):
     )
     answer = json.loads(files[2].read_text(encoding="utf-8"))
     assert [line["rule"] for line in answer["regions"]] == expected["rule"].tolist()
+    assert len(answer["notes"]) == 1
     assert [line["estimate"] for line in answer["regions"]] == pytest.approx([0.5, -0.5], rel=0.02)
 
 

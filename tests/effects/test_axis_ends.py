@@ -99,6 +99,20 @@ def test_given_bins_within_the_range(X):
     assert f"a: {(~rows).sum()}" in str(rs.summary(m_plot))
 
 
+def test_rows_beyond_count_as_often_as_their_frequency_weights_say(X):
+    times = np.arange(N) % 3
+    rule, options = rs.GivenBins([-1, 0, 1]), {"weights": times, "weight_kind": "frequency"}
+    expected = times[X["a"].abs() > 1].sum()
+    local = rs.local_effects(model, X, "a", **options)
+    for effect in (
+        rs.rhale(model, X, "a", bins=rule, **options),
+        rs.rhale(local, bins=rule),
+        rs.ale(model, X, "a", bins=rule, **options),
+    ):
+        assert effect["n_beyond"].item() == expected
+        assert effect["n_obs"].sum() + expected == times.sum()
+
+
 def test_given_bins_within_the_cells_of_slopes(X):
     forest = RandomForestRegressor(10, min_samples_leaf=5, random_state=0).fit(X, model(X))
     with pytest.warns(rs.JumpWarning):

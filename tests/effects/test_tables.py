@@ -205,7 +205,41 @@ def test_rows_of_dates_have_dates(zone):
     local = rs.ale_local_effects(model, X)
     assert rs.augment(local, rs.ale_from_local(local))["day"].tolist() == X["day"].tolist()
     # Dates have profiles by default, too.
-    assert rs.pdp(model, X)["feature"].values.tolist() == ["day", "k"]
+    profile = rs.pdp(model, X)
+    assert profile["feature"].values.tolist() == ["day", "k"]
+    assert rs.tidy(profile)["x"][0] == days[0]
+    assert "2024-01-01" in str(rs.summary(profile, "day"))
+    test = rs.compare(profile, profile)
+    assert rs.tidy(test)["x"][0] == rs.glance(test)["largest_at"][0] == days[0]
+    at = rs.predict(profile, days[[0, 59]], "day")
+    assert_allclose(at, rs.predict(profile, at["x"], "day"))
+
+
+def test_numbers_of_levels_that_are_dates_stay_numbers():
+    days = pd.to_datetime(["2024-01-01", "2024-01-02 12:00", "2024-01-03"] * 20, format="mixed")
+    X = pd.DataFrame({"day": days, "x": np.arange(60.0)})
+    effect = rs.ale(lambda X: X["day"].dt.day * X["x"], X, "day", categorical=["day"])
+    assert effect["level"].values.ravel().tolist() == ["2024-01-01", str(days[1]), "2024-01-03"]
+    test = rs.compare(effect, effect)
+    assert rs.tidy(test)["x"].tolist() == [0, 1, 2]
+    assert rs.glance(test)["largest_at"].tolist() == [0]
+    at = rs.predict(effect, days[:2], "day")
+    np.testing.assert_array_equal(at, effect["curve"].values[0, :2])
+
+
+@pytest.mark.parametrize("make", [rs.ale, rs.pdp])
+def test_places_on_an_axis_of_dates_are_dates(make):
+    days = pd.date_range("2024-01-01", periods=61)
+    X = pd.DataFrame({"day": np.repeat(days, 5), "k": np.tile(np.arange(5.0), 61)})
+    peak = days[30]
+    model = lambda X: -(((X["day"] - peak).dt.days / 10) ** 2) * (1 + X["k"])  # noqa: E731
+    found = rs.hypotheses(make(model, X, "day"), "maximum", feature="day")
+    line = rs.tidy(found).iloc[0]
+    assert line["conf_low"] <= line["estimate"] <= line["conf_high"]
+    assert abs(line["estimate"] - peak) < pd.Timedelta(days=2)
+    assert "2024-01-3" in str(rs.summary(found))
+    with pytest.raises(ValueError, match=r"a minimum between 2024-01-\d\d.* and 2024-0"):
+        rs.hypotheses(make(model, X, "day"), "minimum", feature="day")
 
 
 def test_columns_of_checks_are_in_the_table():

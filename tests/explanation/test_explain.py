@@ -396,6 +396,18 @@ def test_dates():
     assert facts(found, "highest_at")["day"].startswith("2020-07")
 
 
+def test_dates_have_no_unit_and_durations_are_days():
+    days = pd.date_range("2020-01-01", periods=200)
+    few = pd.to_timedelta(np.arange(200) % 4, unit="D")
+    X = pd.DataFrame({"day": days, "few": few, "many": few * (np.arange(200) // 4)})
+    one = pd.Timedelta(days=1)
+    found = quick(lambda X: (X["day"] - days[0] + X["few"] * 50 + X["many"]) / one, X)
+    text = str(rs.summary(found)).replace("\n", " ")
+    assert "day from 2020-01-20 to 2020-06-28: +" in text
+    assert "few from 0 to 3 days: +" in text
+    assert re.search(r"many from 0 to \d+ days: \+", text)
+
+
 @pytest.mark.thorough
 def test_columns_that_say_nothing_are_left_out():
     X = table(200).assign(constant=1.0, name=[f"row {k}" for k in range(200)])
@@ -513,7 +525,26 @@ def test_an_output_is_named_after_the_outcome(explained):
 def test_the_call_is_kept(explained):
     call = explained.attrs["call"]
     assert call.startswith("rs.explain(model, X, y, features=['line', 'turned'")
-    assert "rng=0)" in call
+    assert "rng=0" in call
+
+
+def test_the_call_makes_the_numbers_again():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    X[:, 2] = rng.integers(0, 20, 200)
+    y, weights = X[:, 0] + X[:, 1] > rng.normal(size=200), rng.uniform(1, 2, 200)
+    model = LogisticRegression().fit(X, y)
+    for options in (
+        {"scale": "logit", "categorical": [2], "level": 0.8, "rng": 3},
+        {"weights": weights, "percentiles": (5, 95), "keep_local": True, "budget": None},
+        {"output": False, "y": y, "outcome": False, "held_out": True, "batch_rows": 64},
+    ):
+        found = rs.explain(model, X, progress=False, **options)
+        again = eval(found.attrs["call"].removesuffix(")") + ", progress=False)")
+        for name, group in found.children.items():
+            xr.testing.assert_equal(group.to_dataset(), again[name].to_dataset())
+        assert again.attrs["call"] == found.attrs["call"]
+        assert again.attrs["held_out"] == found.attrs["held_out"]
 
 
 # --- no false sentence ----------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.formula.api as smf
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 
@@ -92,6 +93,16 @@ def test_it_can_be_left_out_and_says_why():
         rs.explain(lambda X: X[:, 0], X, X[:, 0], rng=0, progress=False, outcome=True)
     with pytest.raises(ValueError, match="outcome must be 'auto', True or False"):
         rs.explain(lambda X: X[:, 0], X, X[:, 0], outcome="perhaps")
+
+
+def test_the_innermost_cause_says_why_a_refit_failed():
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"a": rng.normal(size=120)})
+    data["y"] = data["a"] + rng.normal(size=120)
+    fit = smf.ols("y ~ bs(a, df=4)", data).fit()
+    found = rs.explain(fit, data[["a"]], data["y"], rng=0, progress=False)
+    reason = "a refit failed (NotImplementedError: some data points fall outside the outermost"
+    assert found.attrs["examined"].startswith(reason)
 
 
 def test_fits_that_take_too_long_are_not_made(monkeypatch):

@@ -150,6 +150,11 @@ def test_what_chunks_do_not_have_is_refused(frame, chunked_frame):
         rs.m_plot(model, chunked_frame)
     with pytest.raises(TypeError, match="got 'x.parquet' of type str. Read the file"):
         rs.ice(model, "x.parquet")
+    bins = rs.GivenBins([-1.0, 0, 1])
+    with pytest.raises(ValueError, match="or take the rows of X between them first"):
+        rs.rhale(model, chunked_frame, "a", bins=bins)
+    within = chunked_frame[chunked_frame["a"].between(-1, 1)]
+    assert "n_beyond" not in rs.rhale(model, within, "a", bins=bins)
     gaps = frame.copy()
     gaps.loc[701, "b"] = np.nan
     with pytest.raises(ValueError, match=r"'b' must be finite; got 1 "):

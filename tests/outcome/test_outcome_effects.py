@@ -460,7 +460,8 @@ def test_every_verb_takes_it(effect, verb):
 
 def test_a_summary_says_the_usual_change_and_what_the_errors_hold(effect):
     text = str(rs.summary(effect))
-    assert "EFFECTS ON THE OUTCOME: effects on sales" in text
+    assert "Effects on the outcome: sales" in text
+    assert "Effect of x0 on the outcome: sales" in str(rs.summary(effect, "x0"))
     assert "Standard errors hold the sampling of rows and the fit of the learner" in text
     assert "Debiased effects of formula, fitted 2 × 5 times" in text
     # The spread of effects on the outcome is not estimated.

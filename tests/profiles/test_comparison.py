@@ -321,6 +321,7 @@ def test_sources_of_errors_and_refusals_of_groups():
             rs.compare(*pair, paired=pair)
     found = rs.compare(a, b, paired=(a, b))
     assert found.attrs["source"] == "pairs of rows"
+    assert "Bins" not in str(rs.summary(found))
     held = a.assign_attrs(fitted_model="one")
     with pytest.raises(ValueError, match="the difference of two profiles"):
         rs.compare(held, held)

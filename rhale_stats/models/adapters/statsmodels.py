@@ -102,8 +102,13 @@ class ManyVersions(AlongVersions):
         """Predictions at all parameters instead of ``params``, (rows, outputs x versions)."""
         exog = exog if exog is None else np.asarray(exog)
         answers = [self._model.predict(params, exog, *args, **kwargs) for params in self._versions]
-        together = stacked(answers)
+        together = stacked(list(map(_values_alone, answers)))
         return together.reshape(len(together), -1)
+
+
+def _values_alone(answer: Any) -> Any:
+    """Predictions without the standard errors that proportional hazards give beside them."""
+    return getattr(answer, "predicted_values", answer)
 
 
 def stacked(answers: list[Any]) -> FloatArray:
@@ -256,7 +261,7 @@ def _of_columns(results: Any, predict: Callable[..., Any]) -> Callable[..., Any]
                 )
             more["exog_smooth"] = rows[of_splines]
         if hazards:
-            return predict(exog=rows, **more).predicted_values
+            return _values_alone(predict(exog=rows, **more))
         return predict(rows, **more)
 
     return predict if names is None and of_splines is None and not hazards else of_rows

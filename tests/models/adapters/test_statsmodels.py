@@ -89,6 +89,35 @@ def test_hazards_answer_with_their_logarithm(X, y, offset, formula):
         assert_allclose(slopes(local, name), slope, rtol=1e-6)
 
 
+@pytest.mark.parametrize("formula", [False, True])
+def test_hazards_have_errors_of_their_parameters(X, y, formula):
+    time = np.exp(-y / 5)
+    if formula:
+        model = smf.phreg("time ~ a + I(a**2) + b", X.assign(time=time)).fit()
+        design = np.array([[1, 2 * X["a"].mean(), 0], [0, 0, 1]])
+    else:
+        model, design = sm.PHReg(time, X[["a", "b"]]).fit(), np.eye(2)
+    expected = np.sqrt(np.diag(design @ model.cov_params() @ design.T))
+    found = rs.averages(model, X[["a", "b"]], uncertainty="parameters")
+    assert_allclose(rs.tidy(found)["std_error"][-2:], expected, rtol=1e-5)
+    X, at = X[["a", "b"]], [-1.0, 1.0]
+    profile = rs.pdp(model, X, "a", grid={"a": at}, centering="none")
+    profile = rs.std_error(profile, model=model, X=X, uncertainty="parameters")
+
+    def curve(params):
+        return [model.model.predict(params, model_rows(X.assign(a=z))) for z in at]
+
+    def model_rows(rows):
+        squares = [rows["a"] ** 2] if formula else []
+        return np.column_stack([rows["a"], *squares, rows["b"]])
+
+    steps = 1e-5 * np.eye(len(model.params))
+    mean = lambda params: np.array([f.predicted_values.mean() for f in curve(params)])  # noqa: E731
+    slope = np.array([mean(model.params + s) - mean(model.params - s) for s in steps]) / 2e-5
+    covariance = slope.T @ model.cov_params() @ slope
+    assert_allclose(profile["curve_cov"].isel(feature=0), covariance, rtol=1e-5)
+
+
 def test_ordered_outcomes_are_outputs(X, y):
     levels = np.searchsorted(np.quantile(y, [0.3, 0.7]), y)
     model = OrderedModel(levels, X[["a", "b"]], distr="logit").fit(disp=0)
