@@ -329,7 +329,7 @@ class ErrorRequest(NamedTuple):
         codes = row_numbers(local) if groups is None else groups
         clusters, both = Clusters.of_effect(local, effect, codes), fitted.uncertainty == "both"
         # What a repeated row does is not the sum of what its copies do, but of groups of them.
-        has_influence = groups is not None or local.attrs.get("weight_kind") != "frequency"
+        has_influence = groups is not None or not fitted.frequency
         influence = fitted.influence_of_rows() if both and has_influence else None
         if clusters.design is not None:
             if not both:

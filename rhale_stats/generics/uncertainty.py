@@ -337,7 +337,9 @@ def std_error(
             "errors are those of the rows."
         )
     if fitted is not None:
-        fitted, groups = fitted._replace(progress=progress).with_groups(groups)
+        frequency = effect.attrs.get("weight_kind") == "frequency"
+        fitted = fitted._replace(progress=progress, frequency=frequency)
+        fitted, groups = fitted.with_groups(groups)
         # Rows are selected below by feature; each keeps its number in X.
         local = None if local is None else fitted.numbered(local)
         if local is not None and groups is not None:

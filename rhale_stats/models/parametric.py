@@ -375,6 +375,8 @@ class Fitted(NamedTuple):
     progress: bool = False
     # Group of every row of X; None where rows are independent, or no groups were given.
     codes: NDArray[np.int64] | None = None
+    # Whether weights of the result count repeated rows.
+    frequency: bool = False
 
     @classmethod
     def from_model(cls, model: Any, X: Any, uncertainty: str) -> Fitted:

@@ -433,7 +433,8 @@ def _of_results(results: Any) -> Learner:
             f"give a function of X and y that returns the fitted model."
         )
     formula, names = getattr(model, "formula", None), list(model.exog_names or [])
-    more = {"family": model.family} if hasattr(model, "family") else {}
+    has_family = "family" in signature(type(model)).parameters
+    more = {"family": model.family} if has_family else {}
     quiet = {"disp": 0} if "disp" in signature(model.fit).parameters else {}
 
     def fit(X: Any, y: Any, weight: FloatArray | None, _seed: int) -> Any:

@@ -381,6 +381,16 @@ def test_weights_and_missing_values():
 
 
 @pytest.mark.thorough
+def test_rows_at_edges_that_count_half_are_rows_of_the_fit():
+    """Rows at the edges of cells of `ale` have weights of a half, which count no repeated rows."""
+    data = table()
+    fit = smf.ols("z ~ a * b", data).fit()
+    local = rs.ale_local_effects(fit, data[["a", "b"]], bins=rs.QuantileBins(3))
+    assert "half_of" not in local or local.attrs["weight_kind"] == "none"
+    effect = rs.std_error(rs.ale_from_local(local), local, model=fit, X=data[["a", "b"]])
+    assert effect.attrs["parameters"] == "influences of every row on estimates and parameters added"
+
+
 @pytest.mark.parametrize("grouped", [False, True])
 def test_frequency_weights_are_rows_written_out(grouped):
     """Without groups the variances of rows and parameters are added: math 5.9."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
+import statsmodels.formula.api as smf
 import xarray as xr
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
@@ -104,6 +106,21 @@ def test_repeated_rows_count_as_often_as_they_are():
         for kind in ("precision", "frequency")
     ]
     np.testing.assert_allclose(of_counts["effect_se"], of_weights["effect_se"], rtol=0.05)
+
+
+@pytest.mark.parametrize("model", ["logit", "probit", "glm"])
+def test_results_for_outcomes_of_0_and_1_are_fitted_again(model):
+    """Newer statsmodels give a logit a family, which it does not take."""
+    X, y = drawn(300)
+    data = X.assign(won=(y > 0).astype(int))
+    options = {"family": sm.families.Binomial()} if model == "glm" else {}
+    quiet = {} if model == "glm" else {"disp": 0}
+    fit = getattr(smf, model)("won ~ x0 + x1", data, **options).fit(**quiet)
+    found = rs.outcome_effects(fit, X, data.won, ["x0"], rng=0, progress=False)
+    if model != "probit":
+        by_formula = rs.outcome_effects("x0 + x1", X, data.won, ["x0"], rng=0, progress=False)
+        np.testing.assert_allclose(found["effect"], by_formula["effect"], rtol=1e-4)
+    assert float(found["usual_difference_pvalue"][0]) < 0.001
 
 
 @pytest.mark.parametrize("labels", ["twice", "panel"])
