@@ -21,6 +21,7 @@ from rhale_stats.answers.sentences import (
     percent,
     with_labels,
 )
+from rhale_stats.arguments.times import unit_word
 from rhale_stats.arrays.answers import stretches
 from rhale_stats.arrays.moments import FloatArray
 from rhale_stats.printing.text import count_text
@@ -137,8 +138,7 @@ class ReportFeature:
     @property
     def shown(self) -> str:
         """Its name for people, and its units."""
-        units = self.line.feature_units
-        return f"{self.line.label} [{units}]" if units else self.line.label
+        return with_units(self.line.label, self.line.feature_units)
 
     @property
     def leaves(self) -> tuple[Group, ...]:
@@ -419,7 +419,7 @@ def _windows(tree: xr.DataTree, feature: str, units: str) -> Windows | None:
         changes["window_right"].values[present],
         changes["change"].transpose("window", "quantile").values[present],
         changes["change_mean"].values[present],
-        f"{step} {units}".rstrip(),
+        f"{step} {unit_word(units)}".rstrip(),
     )
 
 

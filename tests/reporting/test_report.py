@@ -666,3 +666,11 @@ def test_a_notebook_shows_the_answer_once(browser, explained, tmp_path):
             > 400
         )
         assert not problems(browser)
+
+
+def test_dates_have_no_unit(tmp_path):
+    X = pd.DataFrame({"day": pd.date_range("2024-01-01", periods=120)})
+    first = pd.Timestamp("2024-01-01")
+    explained = rs.explain(lambda X: (X["day"] - first).dt.days.to_numpy(float), X, rng=0)
+    explained.report(tmp_path / "dates.html")
+    assert "since 1970" not in (tmp_path / "dates.html").read_text("utf-8")
