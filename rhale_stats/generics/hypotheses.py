@@ -469,7 +469,8 @@ def compared(a: xr.Dataset, b: xr.Dataset, *options: Any) -> xr.Dataset:
         )
     out: xr.Dataset = of_kind("compare", leading, "a")(a, b, ComparisonOptions(*options))
     # The head of a table names both results where they differ.
-    other = {f"{name}_b": b.attrs.get(name) for name in ("n_rows", "bin_rule", "bin_parameters")}
+    names_of_facts, facts = ("n_rows", "bin_rule", "bin_parameters"), with_part_facts(b).attrs
+    other = {f"{name}_b": facts.get(name) for name in names_of_facts}
     return out.assign_attrs(
         {
             name: value

@@ -107,6 +107,10 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
         for name in ("difference_ci", "difference_band")
         if name in test
     ]
+    regions = {side: attrs[f"region_of_{side}"] for side in "ab" if f"region_of_{side}" in attrs}
+    sides = (
+        [f"Difference a less b, {'; '.join(map(': '.join, regions.items()))}."] if regions else []
+    )
     if "size" in test:
         ends = ""
         if "size_ci" in test:
@@ -115,6 +119,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     notes = [
         *because(table["term"].tolist(), reasons_of(table)),
         f"Null hypothesis: {attrs['null']}.",
+        *sides,
         *intervals,
         *([bins_note(attrs)] if rules else []),
     ]

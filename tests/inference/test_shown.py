@@ -1,6 +1,7 @@
 """What is shown of tests and of replicates, and which of their lines."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -102,3 +103,12 @@ def test_replicates_of_curves_alone_have_no_quantiles(boot):
     assert table.lines == [["chain, draw, feature, edge", "1", "1"]]
     of_bins = boot.rename(curve="average_effect")[["average_effect"]]
     assert first_lines(of_bins)[0].stubs == ["average_effect"]
+
+
+def test_the_two_groups_of_a_difference_are_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=150), "sex": ["boy"] * 60 + ["girl"] * 90})
+    effect = rs.ale(lambda X: X.x * (1 + (X.sex == "boy")), X, ["x"], by="sex")
+    text = str(rs.summary(rs.compare(effect.isel(region=0), effect.isel(region=1), rng=0)))
+    assert "Difference a less b, a: sex = boy; b: sex = girl." in text
+    assert "60 and 90" in text
