@@ -272,7 +272,9 @@ def debiased(
     inverse = np.linalg.inv(gram)
     by_inverse = functions @ inverse
     representer = by_inverse[:, moving] @ means.T  # (row, bin)
-    leverage = share / counts * np.einsum("ij,ij->i", by_inverse, functions)
+    # Of one of the rows that a row stands for, or of all of them, which are in one group.
+    of_one = counts if groups is None else 1.0
+    leverage = share / of_one * np.einsum("ij,ij->i", by_inverse, functions)
     keep = 1 - np.minimum(leverage, MAX_LEVERAGE)
     effects, influences, learners, noises = [], [], [], []
     for answer in answers:

@@ -976,7 +976,7 @@ def test_expanded_levels_by_hand():
             assert "expanded to Student's t" in found.attrs["method"]
 
 
-@pytest.mark.filterwarnings("ignore:Bins without rows")
+@pytest.mark.filterwarnings("ignore:Bins without rows", "ignore:Replicates vary")
 def test_levels_beyond_the_replicates_are_their_extremes():
     """Three rows: Phi(-4.3) = 9 in a million. One row has no interval, as without a bootstrap."""
     x = np.concatenate([np.linspace(0, 1, 40), [1.2, 1.5, 1.9, 2.5]])[:, None]
