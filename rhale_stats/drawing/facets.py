@@ -283,11 +283,11 @@ def _drawn(curves: list[_Curve], by: Mapping[str, str], n_columns: int, ax: Give
 
 def _interval_marks(curves: list[_Curve]) -> dict[str, Any]:
     """Marks of the intervals, by what these are: areas along an axis, lines of levels alone."""
-    known = [curve for curve in curves if np.isfinite(curve.ends).any()]
+    drawn = [curve for curve in curves if np.isfinite(curve.ends).any()]
     mark: Any = Patch(color=frame.UNCERTAINTY_LIGHT, linewidth=0)
-    if all(curve.levels for curve in known):
+    if all(curve.levels for curve in drawn):
         mark = Line2D([], [], color=frame.UNCERTAINTY, linewidth=1.2)
-    return {_interval_text(curve.data["curve_ci"]): mark for curve in known}
+    return {_interval_text(curve.data["curve_ci"]): mark for curve in drawn}
 
 
 def _interval_text(interval: Interval) -> str:

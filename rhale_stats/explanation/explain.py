@@ -371,7 +371,7 @@ def _of_one(
             group.attrs["output_name"] = name
     tree = Explanation.from_dict({f"/{name}": group for name, group in groups_of.items()})
     notes = "\n".join(dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught))
-    given = ["model", "X", *(["y"] if y is not None else [])]
+    positional = ["model", "X", *(["y"] if y is not None else [])]
     columns_and_groups = {"categorical": columns[1], "groups": groups}
     arguments = {"features": request.features, "level": level}
     arguments |= {name: value for name, value in columns_and_groups.items() if value is not None}
@@ -388,7 +388,7 @@ def _of_one(
         "seconds": round(clock.used, 2),
         "cut": "\n".join(clock.cut),
         "notes": notes,
-        "call": _call(given, arguments, settings, options),
+        "call": _call(positional, arguments, settings, options),
         "n_rows": request.table.n_rows,
         "n_rows_given": request.whole.n_rows,
         "ice_rows": rows.n_rows,
@@ -436,7 +436,7 @@ OF_ROWS = ("groups", "weights")
 
 
 def _call(
-    given: list[str], arguments: dict[str, Any], *options: ExplainOptions | ModelOptions
+    positional: list[str], arguments: dict[str, Any], *options: ExplainOptions | ModelOptions
 ) -> str:
     """The call that makes these numbers again, with what is not as it is by default."""
     for group in options:
@@ -445,7 +445,7 @@ def _call(
             if not (isinstance(value, type(default)) and value == default):
                 arguments[option.name] = value
     parts = [_written(name, value) for name, value in arguments.items()]
-    return f"rs.explain({', '.join([*given, *parts])})"
+    return f"rs.explain({', '.join([*positional, *parts])})"
 
 
 def _written(name: str, value: Any) -> str:
