@@ -935,6 +935,7 @@ def test_expanded_intervals_are_t_intervals_of_normal_rows(scheme):
 
 
 @pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Replicates vary")
 @pytest.mark.parametrize("scheme", daily(["multinomial", "bayesian", "poisson"]))
 def test_expanded_intervals_along_the_axis_are_t_intervals_of_normal_rows(scheme, rng):
     """In cells of five rows, which take their variance together with their neighbours."""
