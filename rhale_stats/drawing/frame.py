@@ -174,7 +174,8 @@ def figure_legend(
     how |= {"frameon": False, "fontsize": "small"}
     while True:
         legend = figure.legend(ncols=n_columns, **how)
-        if n_columns == 1 or legend.get_window_extent().width <= figure.bbox.width:
+        # Letters are a little wider where a file has fewer points an inch than the screen.
+        if n_columns == 1 or legend.get_window_extent().width <= 0.92 * figure.bbox.width:
             return legend
         legend.remove()
         n_columns -= 1
