@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -716,7 +717,7 @@ def summary(effect: xr.Dataset, feature: str | int | None, level: float) -> Summ
     elif row is None:
         cells[-1][2:] = ["Curve range over:", inner_text(effect)]
     lines, heads, stubs = body
-    sizes = _sizes(effect) if row is None else None
+    sizes = partial(_sizes, effect) if row is None else None
     tables = with_facts(cells, title, lines, heads, stubs, sizes=sizes)
     # Levels are not bins chosen by a rule, and a constant feature has no bins.
     has_bins = row is None or (row.sizes["bin"] > 0 and not row.is_categorical)

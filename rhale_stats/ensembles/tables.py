@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def summary(ensemble: xr.Dataset, feature: str | int | None, level: float) -> Su
     ]
     title = f"{title_of(ensemble)}: {effect} {output_text(ensemble)}"
     notes = [NOTES[kind], *failures, *meanings, *interval_notes(ensemble)]
-    sizes = size_of(ensemble) if feature is None else None
+    sizes = partial(size_of, ensemble) if feature is None else None
     return Summary(with_facts(cells, title, lines, heads, stubs, sizes=sizes), notes)
 
 

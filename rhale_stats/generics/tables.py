@@ -462,9 +462,8 @@ def _of_features(result: xr.Dataset) -> Summary:
     numbers = [result[name].values.astype(float) for name in columns]
     lines = [[*map(text.number_text, line)] for line in zip(*numbers, strict=True)]
     title = f"{text.title_of(result)} on {text.output_text(result)}"
-    sizes = numbers[0].tolist()
     words = (text.rows_text(result),) if "n_rows" in result.attrs else ()
-    table = PrintedTable(lines, heads, feature_names(result), title, sizes=sizes)
+    table = PrintedTable(lines, heads, feature_names(result), title, sizes=numbers[0].copy)
     return Summary([table], [], words)
 
 

@@ -71,7 +71,7 @@ def summary(result: xr.Dataset, feature: str | int | None, level: float) -> Summ
     notes += _notes(result, n_pairs)
     title = f"H-statistics: interactions in {output_text(result)}"
     lines, stubs = _lines(table, columns), table["term"].tolist()
-    sizes = table["h"].to_numpy()
+    sizes = table["h"].to_numpy
     return Summary(with_facts(cells, title, lines, heads, stubs, sizes=sizes), notes)
 
 
@@ -161,7 +161,7 @@ def difference_summary(compared: xr.Dataset, _feature: object, level: float) -> 
         f"pointwise, Student's t.",
         f"P, adj.: adjusted ({attrs['adjust']}) over features, or over pairs, of one statistic.",
     ]
-    sizes = (-table["p_value"]).tolist()
+    sizes = (-table["p_value"]).to_numpy
     return Summary([PrintedTable(lines, heads, stubs, title, sizes=sizes)], notes)
 
 

@@ -126,7 +126,7 @@ def summary(test: xr.Dataset, _feature: object, level: float) -> Summary:
     title = f"Test on {attrs['output_name']}: {attrs['test']}"
     stubs = table["term"].tolist()
     # The smallest P first.
-    sizes = -table["p_value"].to_numpy()
+    sizes = (-table["p_value"]).to_numpy
     return Summary(with_facts(cells, title, lines, [*heads.values()], stubs, sizes=sizes), notes)
 
 
@@ -149,7 +149,7 @@ def replicates_summary(boot: xr.Dataset, _feature: object, _level: float) -> Sum
         heads = [f"{100 * share:g} %" for share in QUANTILES]
         labels = _labels(values.isel(all_draws=0, drop=True))
         title = f"Replicates of {name} ({attrs.get('method', 'bootstrap')}) on {output_text(boot)}"
-        table = PrintedTable(lines, heads, labels, title, sizes=np.abs(ends[:, 1]).tolist())
+        table = PrintedTable(lines, heads, labels, title, sizes=np.abs(ends[:, 1]).copy)
     sizes = " × ".join(f"{boot.sizes[dim]} {dim}s" for dim in order)
     source = uncertainty(str(attrs.get("source", "rows")))
     return Summary([table], [], (f"{sizes}. Uncertainty: {source}.",))

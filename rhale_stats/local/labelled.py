@@ -211,8 +211,9 @@ def local_summary(local: xr.Dataset, _feature: object, _level: float) -> Summary
         for k in range(len(names))
     ]
     heads = ["kind", "rows", "strength", "mean", "std dev"]
-    title, sizes = f"Local effects on {output_text(local)}", np.where(n > 0, strength, np.nan)
-    table = PrintedTable(lines, heads, names, title, sizes=sizes.tolist())
+    title = f"Local effects on {output_text(local)}"
+    sizes = np.where(n > 0, strength, np.nan)
+    table = PrintedTable(lines, heads, names, title, sizes=sizes.copy)
     words = (
         f"{rows_text(local)}; {method_text(local)}",
         "strength: root mean square of the local effects times the standard deviation of the "

@@ -100,11 +100,10 @@ def with_facts(
     heads: list[str],
     stubs: list[str],
     aligns: str = "r",
-    sizes: NDArray[np.float64] | None = None,
+    sizes: Callable[[], NDArray[np.float64]] | None = None,
 ) -> list[PrintedTable]:
     """A table below its facts, stretched to their width where that is larger."""
-    of_lines = () if sizes is None else sizes.tolist()
-    body = PrintedTable(lines, heads, stubs, aligns=aligns, sizes=of_lines)
+    body = PrintedTable(lines, heads, stubs, aligns=aligns, sizes=sizes)
     header = facts_of(cells, title, body)
     missing = header.width - body.width
     if missing > 0:
@@ -285,15 +284,15 @@ def first_lines(summary: Summary, most: int, more: Iterable[str]) -> Summary:
     tables, words = [], [*summary.words]
     for table in summary.tables:
         n, order = len(table.lines), [*range(len(table.lines))]
-        if table.sizes:
-            order = largest_first(np.array(table.sizes)).tolist()
+        if table.sizes is not None:
+            order = largest_first(table.sizes()).tolist()
         if table.heads and n > most:
             words.append(f"{most} of {n} lines{', the most important' if table.sizes else ''}.")
             order = order[:most]
         stubs = [cut_within(table.stubs[k], LONGEST_NAME) for k in order] if table.stubs else ()
         lines = [[*map(printable, table.lines[k])] for k in order]
         title = printable(table.title)
-        tables.append(replace(table, lines=lines, stubs=stubs, title=title, sizes=()))
+        tables.append(replace(table, lines=lines, stubs=stubs, title=title, sizes=None))
     words += [note for note in summary.notes if note.startswith(WARNING)]
     each = [wrap(printable(line), WIDTH) for line in dict.fromkeys((*words, *more))]
     return Summary(tables, [], tuple(chain.from_iterable(each)))

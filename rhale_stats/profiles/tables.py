@@ -66,7 +66,7 @@ def summary(profile: xr.Dataset, feature: str | int | None, level: float) -> Sum
         lines = table_lines(table, ["n_grid", "n_obs", *numbers], number_cell)
         for number in np.flatnonzero(table["kind"] == "constant"):
             lines[number] = ["0", "constant", "", "", "", ""]
-        stubs, sizes = table["term"].tolist(), table["importance"].to_numpy()
+        stubs, sizes = table["term"].tolist(), table["importance"].to_numpy
         meanings += [
             "importance: standard deviation of the curve over the rows. heterog.: root mean square "
             "of the spread about it. Both are in units of the output."

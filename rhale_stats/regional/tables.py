@@ -250,7 +250,7 @@ def first_trees(trees: xr.Dataset) -> Summary:
     whole, table = trees_summary(trees, None, 0.95), glance_trees(trees, 0.95)
     if len(table) == 1:
         return whole
-    drop = table["loss_drop"].where(table["n_regions"] > 1, 0.0).to_numpy()
+    drop = table["loss_drop"].where(table["n_regions"] > 1, 0.0).to_numpy
     lines, names = table_lines(table, REGIONS, _cell), table["term"].tolist()
     heads, facts = [*REGIONS.values()], whole.tables[0]
     tables = with_facts(facts.lines, facts.title, lines, heads, names, sizes=drop)
@@ -263,7 +263,7 @@ def first_interactions(matrix: xr.Dataset) -> Summary:
     whole, table = interactions_summary(matrix, None, 0.95), tidy_interactions(matrix, 0.95)
     names = (table["term"] + " by " + table["conditioning"]).tolist()
     lines, facts = table_lines(table, PAIRS, _cell), whole.tables[0]
-    drop, heads = table["loss_drop"].to_numpy(), [*PAIRS.values()]
+    drop, heads = table["loss_drop"].to_numpy, [*PAIRS.values()]
     tables = with_facts(facts.lines, facts.title, lines, heads, names, sizes=drop)
     word = "drop: the part of the loss that the best split by that column removes."
     return Summary(tables, whole.notes, (word,))

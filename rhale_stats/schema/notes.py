@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from itertools import chain, cycle, islice, zip_longest
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 # Number of notes that are printed below a table.
 MAX_NOTES = 5
@@ -34,8 +36,8 @@ class PrintedTable:
     stub_width: int = STUB_WIDTH
     widths: Sequence[int] = WIDTHS
     separator: str = " "
-    # Sizes of the lines: of many the largest are shown first.
-    sizes: Sequence[float] = ()
+    # Gives the sizes of the lines, for those who show the largest first.
+    sizes: Callable[[], NDArray[np.float64]] | None = None
 
     @property
     def rows(self) -> list[list[str]]:
