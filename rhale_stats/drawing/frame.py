@@ -228,7 +228,7 @@ def entries(labels: Sequence[str]) -> dict[str, str]:
     for label in sorted(labels, key=lambda label: places[label]):
         if texts.intersection(SAME.get(text_of[label], ())):
             continue
-        # An entry that stands for two says both.
+        # An entry for two marks names both.
         more = any(text_of[label] in SAME[other] for other in texts & set(SAME))
         # What is accumulated of a curve is the effect of the bins.
         both = label.partition(",\n")[0] if text_of[label] == CURVE else label

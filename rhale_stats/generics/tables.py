@@ -419,7 +419,7 @@ def _first_lines(result: Any, most: int) -> Summary:
 
 
 def _summary_of_part(result: xr.Dataset) -> Summary:
-    """The summary of one result, or the table that stands for it."""
+    """The summary of one result; a table of its numbers where it has none."""
     ordered = _turned(result)
     kind = kind_of(ordered)
     # A true effect and the estimates of folds lack some variables of an effect.

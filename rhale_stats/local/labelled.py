@@ -53,9 +53,7 @@ def labelled(
     n_outputs = max(len(labels), 1)
     data = _values(sample, x, differences, n_outputs)
     weight = sample.weight
-    # math [6]: a frequency weight is so many rows.
-    counts = weight if weight is not None and sample.frequency else np.ones(len(x))
-    data |= _of_missing(x, absent or {}, n_outputs, beyond, counts)
+    data |= _of_missing(x, absent or {}, n_outputs, beyond, sample.multiplicity)
     if weight is not None:
         long_name = f"{sample.options.weight_kind} weight"
         data["weight"] = ("obs", weight, {"long_name": long_name, "units": "1"})

@@ -421,7 +421,7 @@ class Sample:
 
     @property
     def multiplicity(self) -> FloatArray:
-        """How many independent rows each row stands for."""
+        """Number of rows that each row represents (math [6]); more than 1 by frequency weights."""
         if self.weight is None or not self.frequency:
             return np.ones(self.table.n_rows)
         return self.weight

@@ -243,8 +243,8 @@ def debiased(
 ) -> DebiasedEffects:
     """The estimate of math [114]; ``share`` are weights of the rows that sum to 1.
 
-    A row stands for ``counts`` independent rows, whose influences are that of the row in equal
-    parts: their sum of squares is that of the influence divided by the square root of the count.
+    A row represents ``counts`` independent rows. Each has an equal part of its influence, so that
+    their sum of squares is that of the influence divided by the square root of the count.
     """
     n, n_bins, row, bins = len(share), entries.n_bins, entries.row, entries.bin
     weight = entries.weight * share[row]
@@ -272,7 +272,7 @@ def debiased(
     inverse = np.linalg.inv(gram)
     by_inverse = functions @ inverse
     representer = by_inverse[:, moving] @ means.T  # (row, bin)
-    # Of one of the rows that a row stands for, or of all of them, which are in one group.
+    # The leverage is that of one of the rows, and by groups of all that a row represents.
     of_one = counts if groups is None else 1.0
     leverage = share / of_one * np.einsum("ij,ij->i", by_inverse, functions)
     keep = 1 - np.minimum(leverage, MAX_LEVERAGE)

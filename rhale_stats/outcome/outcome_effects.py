@@ -228,8 +228,9 @@ def effects_of(
     fits = fits.predicted()
     places = _places(fits, chosen, levels, bins)
     sample = fits.sample
-    functions = functions_of(fits.columns, effective_rows(sample.share, sample.multiplicity))
-    estimates = [_variables(fits, place, functions) for place in places]
+    n_effective = effective_rows(sample.share, sample.multiplicity)
+    functions = functions_of(fits.columns, n_effective)
+    estimates = [_variables(fits, place, functions, n_effective) for place in places]
     _warn(places, estimates)
     effect = _template(fits, places)
     learner = {
@@ -338,7 +339,10 @@ def _answers(fits: CrossFits, place: Place, repeat: int) -> FoldAnswers:
 
 
 def _variables(
-    fits: CrossFits, place: Place, functions: dict[str, tuple[FloatArray, FloatArray]]
+    fits: CrossFits,
+    place: Place,
+    functions: dict[str, tuple[FloatArray, FloatArray]],
+    n_effective: float,
 ) -> dict[str, Any]:
     """Effects, curve, their errors, tests and overlap of one feature, by variable.
 
@@ -348,7 +352,6 @@ def _variables(
     counts = fits.sample.multiplicity
     others = [pair for name, pair in functions.items() if name != place.name]
     products = [product for _, product in others[:MAX_PRODUCTS]]
-    n_effective = effective_rows(share, counts)
     dictionary = dictionary_of(entries, [alone for alone, _ in others], products, n_effective)
     answers = [_answers(fits, place, repeat) for repeat in range(len(fits.models))]
     estimate = debiased(entries, dictionary, answers, share, counts, fits.groups)

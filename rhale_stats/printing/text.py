@@ -258,7 +258,6 @@ MAX_LINES = 10
 # Largest number of characters of a line of words, and of a name.
 WIDTH, LONGEST_NAME = 100, 28
 CUT = "…"
-NO_ERRORS = "not estimated yet; std_error(effect) adds standard errors"
 
 
 def printable(text: str) -> str:

@@ -74,7 +74,7 @@ def test_equal_weights_are_no_weights(n, weight):
 
 
 def test_repeated_rows_count_as_often_as_they_are():
-    """A row that stands for four: the errors of rows are halved, and bins are of all rows."""
+    """A row that represents four: the errors of rows are halved, and bins are of all rows."""
     X, y = drawn(300)
     options = {"features": ["x0", "g"], "bins": 4, "rng": 0, "progress": False}
     alone = rs.outcome_effects(LinearRegression(), X.assign(g=X.g == "u"), y, **options)
